@@ -1,0 +1,67 @@
+/* Access to a kernel's arguments: kinds are checked, failures name the argument. */
+#ifndef ETUDE_KERNELS_ARGS_H_
+#define ETUDE_KERNELS_ARGS_H_
+
+#include "etude/kernel.h"
+
+/* Define a kernel: KERNEL(etude_aten_relu_out) { ... } */
+#define KERNEL(function) \
+  etude_status function(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count)
+
+/* Return the status of a failed call from the kernel. */
+#define TRY(call)                              \
+  do {                                         \
+    const etude_status try_status = (call);    \
+    if (try_status != ETUDE_OK) return try_status; \
+  } while (0)
+
+/* A number argument: which of the three it is, and its value in both forms. */
+typedef struct etude_scalar {
+  int32_t tag; /* ETUDE_VALUE_INT, ETUDE_VALUE_DOUBLE or ETUDE_VALUE_BOOL */
+  int64_t i;   /* doubles: truncated, saturated, 0 for nan */
+  double d;
+} etude_scalar;
+
+/* The kernel was written for exactly `wanted` arguments. Call it first: the rest index into args. */
+etude_status etude_arg_count(etude_kernel_context *ctx, uint32_t arg_count, uint32_t wanted);
+
+/* A tensor whose data may be read (NULL data only when it has no elements). */
+etude_status etude_arg_tensor(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
+/* The same, or NULL for None. */
+etude_status etude_arg_tensor_or_none(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
+/* An out tensor: its data may still be NULL; etude_kernel_resize sees to that and to read-only ones. */
+etude_status etude_arg_out(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
+
+etude_status etude_arg_int(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t *out);
+/* An int, or `fallback` for None. */
+etude_status etude_arg_int_or(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t fallback, int64_t *out);
+etude_status etude_arg_bool(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, bool *out);
+/* A number of any kind. */
+etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out);
+/* The same; *present is false for None. */
+etude_status etude_arg_scalar_or_none(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out, bool *present);
+etude_status etude_arg_double(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, double *out);
+/* A string (not NUL-free: `count` bytes), or NULL and 0 for None. */
+etude_status etude_arg_string_or_none(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const char **out, uint32_t *out_count);
+
+/* A list of ints, at most `capacity` of them, copied to `out`. None gives *out_count 0 and *present false;
+   `present` may be NULL, and then None fails. */
+etude_status etude_arg_int_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t *out,
+                                uint32_t capacity, uint32_t *out_count, bool *present);
+/* A list of doubles in place; None as above. */
+etude_status etude_arg_double_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                   const double **out, uint32_t *out_count, bool *present);
+/* The length of a tensor list (optional or not). */
+etude_status etude_arg_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out_count);
+/* Tensor `item` of the list at `index`; NULL for None in an optional list. */
+etude_status etude_arg_list_tensor(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, etude_tensor **out);
+
+/* A dimension number, negative from the end; rank 0 accepts -1 and 0, and gives 0. */
+etude_status etude_arg_dim(etude_kernel_context *ctx, int64_t dim, uint32_t rank, uint32_t *out);
+
+#endif /* ETUDE_KERNELS_ARGS_H_ */
