@@ -48,6 +48,9 @@ ETUDE_API etude_status etude_runtime_create(
 /** End a runtime. Its programs must have been freed. NULL is fine. */
 ETUDE_API void etude_runtime_free(etude_runtime *runtime);
 
+/** The hooks of a runtime, as they were given. Lives as long as the runtime. */
+ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
+
 /**
  * Add a table of kernels; it is borrowed for the life of the runtime. The same table twice is fine; a
  * name that another table has already is ::ETUDE_ALREADY_REGISTERED and adds nothing.
