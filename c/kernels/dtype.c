@@ -1,0 +1,214 @@
+/* See dtype.h. Conversions go through one of three compute types (float, double, int64), so there are loops from
+   and to those only, not one for each pair of types. A type that is not real reads as nothing and writes nothing;
+   callers refuse such types before. */
+#include "dtype.h"
+
+/* Without this GCC makes each strided loop twice, at three times the code; the hot types do it by hand. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-version-loops-for-strides")
+#endif
+
+/* Elements that a conversion through a compute type handles at a time. */
+enum { RUN = 128 };
+
+int32_t etude_dtype_promote(int32_t a, int32_t b) {
+  /* uint8 with a signed type: the smallest signed type that holds both. */
+  static const int8_t with_byte[] = {ETUDE_BYTE, ETUDE_SHORT, ETUDE_SHORT, ETUDE_INT, ETUDE_LONG};
+  if (!etude_dtype_is_real(a) || !etude_dtype_is_real(b)) return ETUDE_NO_DTYPE;
+  if (a == b || b == ETUDE_BOOL) return a;
+  if (a == ETUDE_BOOL) return b;
+  if (etude_dtype_is_float(a) && etude_dtype_is_float(b)) {
+    return a == ETUDE_DOUBLE || b == ETUDE_DOUBLE ? ETUDE_DOUBLE : ETUDE_FLOAT; /* half with bfloat16: float */
+  }
+  if (etude_dtype_is_float(a)) return a;
+  if (etude_dtype_is_float(b)) return b;
+  if (a > ETUDE_LONG || b > ETUDE_LONG) return ETUDE_NO_DTYPE;
+  if (a == ETUDE_BYTE) return with_byte[b];
+  if (b == ETUDE_BYTE) return with_byte[a];
+  return a > b ? a : b;
+}
+
+bool etude_dtype_can_cast(int32_t from, int32_t to) {
+  if (etude_dtype_is_complex(from)) return etude_dtype_is_complex(to);
+  if (etude_dtype_is_float(from)) return etude_dtype_is_float(to) || etude_dtype_is_complex(to);
+  return to != ETUDE_BOOL || from == ETUDE_BOOL;
+}
+
+/* A case of a loader or storer: `value` is an expression of v, the element it reads. */
+#define LOAD(code, stored, value)        \
+  case code: {                           \
+    const stored *in = data;             \
+    for (size_t i = 0; i < count; ++i) { \
+      const stored v = in[i * stride];   \
+      out[i] = value;                    \
+    }                                    \
+    break;                               \
+  }
+#define LOAD_HOT(code, stored, value)                   \
+  case code: {                                          \
+    const stored *in = data;                            \
+    for (size_t i = 0; stride == 1 && i < count; ++i) { \
+      const stored v = in[i];                           \
+      out[i] = value;                                   \
+    }                                                   \
+    for (size_t i = 0; stride != 1 && i < count; ++i) { \
+      const stored v = in[i * stride];                  \
+      out[i] = value;                                   \
+    }                                                   \
+    break;                                              \
+  }
+
+#define LOADER(name, computed, FROM_REAL)                                                  \
+  void name(computed *out, const void *data, int32_t dtype, size_t stride, size_t count) { \
+    switch (dtype) {                                                                       \
+      LOAD(ETUDE_BOOL, uint8_t, (computed)(v != 0))                                        \
+      LOAD_HOT(ETUDE_BYTE, uint8_t, (computed)v)                                           \
+      LOAD_HOT(ETUDE_CHAR, int8_t, (computed)v)                                            \
+      LOAD(ETUDE_SHORT, int16_t, (computed)v)                                              \
+      LOAD_HOT(ETUDE_INT, int32_t, (computed)v)                                            \
+      LOAD(ETUDE_LONG, int64_t, (computed)v)                                               \
+      LOAD(ETUDE_UINT16, uint16_t, (computed)v)                                            \
+      LOAD(ETUDE_UINT32, uint32_t, (computed)v)                                            \
+      LOAD(ETUDE_UINT64, uint64_t, (computed)v)                                            \
+      LOAD_HOT(ETUDE_HALF, uint16_t, FROM_REAL(etude_half_to_float(v)))                    \
+      LOAD_HOT(ETUDE_BFLOAT16, uint16_t, FROM_REAL(etude_bfloat16_to_float(v)))            \
+      LOAD_HOT(ETUDE_FLOAT, float, FROM_REAL(v))                                           \
+      LOAD(ETUDE_DOUBLE, double, FROM_REAL(v))                                             \
+      default:                                                                             \
+        break;                                                                             \
+    }                                                                                      \
+  }
+
+#define TO_FLOAT(x) (float)(x)
+#define TO_DOUBLE(x) (double)(x)
+#define TO_INT64(x) etude_double_to_int64((double)(x))
+LOADER(etude_load_floats, float, TO_FLOAT)
+LOADER(etude_load_doubles, double, TO_DOUBLE)
+LOADER(etude_load_ints, int64_t, TO_INT64)
+
+/* The upper half of the range takes the way of the lower one. */
+static uint64_t double_to_uint64(double value) {
+  const uint64_t top = (uint64_t)1 << 63;
+  if (value < 9223372036854775808.0) return (uint64_t)etude_double_to_int64(value);
+  return (uint64_t)etude_double_to_int64(value - 9223372036854775808.0) + top;
+}
+
+#define STORE(code, stored, value)       \
+  case code: {                           \
+    stored *out = data;                  \
+    for (size_t i = 0; i < count; ++i) { \
+      out[i * stride] = (stored)(value); \
+    }                                    \
+    break;                               \
+  }
+
+#define STORE_HOT(code, stored, value)                  \
+  case code: {                                          \
+    stored *out = data;                                 \
+    for (size_t i = 0; stride == 1 && i < count; ++i) { \
+      out[i] = (stored)(value);                         \
+    }                                                   \
+    for (size_t i = 0; stride != 1 && i < count; ++i) { \
+      out[i * stride] = (stored)(value);                \
+    }                                                   \
+    break;                                              \
+  }
+
+#define STORER(name, computed, TO_INT, TO_LONG, TO_ULONG)                                     \
+  void name(void *data, int32_t dtype, size_t stride, const computed *values, size_t count) { \
+    switch (dtype) {                                                                          \
+      STORE(ETUDE_BOOL, uint8_t, values[i] != 0)                                              \
+      STORE_HOT(ETUDE_BYTE, uint8_t, TO_INT(values[i]))                                       \
+      STORE_HOT(ETUDE_CHAR, int8_t, TO_INT(values[i]))                                        \
+      STORE(ETUDE_SHORT, int16_t, TO_INT(values[i]))                                          \
+      STORE_HOT(ETUDE_INT, int32_t, TO_INT(values[i]))                                        \
+      STORE(ETUDE_LONG, int64_t, TO_LONG(values[i]))                                          \
+      STORE(ETUDE_UINT16, uint16_t, TO_INT(values[i]))                                        \
+      STORE(ETUDE_UINT32, uint32_t, TO_LONG(values[i]))                                       \
+      STORE(ETUDE_UINT64, uint64_t, TO_ULONG(values[i]))                                      \
+      STORE_HOT(ETUDE_HALF, uint16_t, etude_float_to_half((float)values[i]))                  \
+      STORE_HOT(ETUDE_BFLOAT16, uint16_t, etude_float_to_bfloat16((float)values[i]))          \
+      STORE_HOT(ETUDE_FLOAT, float, values[i])                                                \
+      STORE(ETUDE_DOUBLE, double, values[i])                                                  \
+      default:                                                                                \
+        break;                                                                                \
+    }                                                                                         \
+  }
+
+STORER(etude_store_floats, float, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
+STORER(etude_store_doubles, double, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
+STORER(etude_store_ints, int64_t, , , )
+
+/* One bounded run through the compute type of `in_dtype`, which loses nothing. */
+static void convert_run(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,
+                        size_t in_stride, size_t count) {
+  union {
+    float floats[RUN];
+    double doubles[RUN];
+    int64_t ints[RUN];
+  } buffer;
+  switch (etude_dtype_compute(in_dtype)) {
+    case ETUDE_FLOAT:
+      etude_load_floats(buffer.floats, in, in_dtype, in_stride, count);
+      etude_store_floats(out, out_dtype, out_stride, buffer.floats, count);
+      return;
+    case ETUDE_DOUBLE:
+      etude_load_doubles(buffer.doubles, in, in_dtype, in_stride, count);
+      etude_store_doubles(out, out_dtype, out_stride, buffer.doubles, count);
+      return;
+    default:
+      etude_load_ints(buffer.ints, in, in_dtype, in_stride, count);
+      etude_store_ints(out, out_dtype, out_stride, buffer.ints, count);
+  }
+}
+
+/* From uint64 to a float type the int64 way would be wrong in the upper half of the range. */
+static void convert_uint64_run(void *out, int32_t out_dtype, size_t out_stride, const void *in, size_t in_stride,
+                               size_t count) {
+  double buffer[RUN];
+  etude_load_doubles(buffer, in, ETUDE_UINT64, in_stride, count);
+  etude_store_doubles(out, out_dtype, out_stride, buffer, count);
+}
+
+void etude_dtype_convert(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,
+                         size_t in_stride, size_t count) {
+  const size_t in_size = etude_scalar_size(in_dtype);
+  const size_t out_size = etude_scalar_size(out_dtype);
+  char *to = out;
+  const char *from = in;
+  if (in_dtype == out_dtype && in_stride == 1 && out_stride == 1) {
+    memmove(to, from, count * in_size);
+    return;
+  }
+  while (count != 0) {
+    const size_t run = count < RUN ? count : RUN;
+    if (in_dtype == ETUDE_UINT64 && etude_dtype_is_float(out_dtype)) {
+      convert_uint64_run(to, out_dtype, out_stride, from, in_stride, run);
+    } else {
+      convert_run(to, out_dtype, out_stride, from, in_dtype, in_stride, run);
+    }
+    to += run * out_stride * out_size;
+    from += run * in_stride * in_size;
+    count -= run;
+  }
+}
+
+double etude_element_double(const void *data, int32_t dtype, size_t index) {
+  double value = 0;
+  etude_load_doubles(&value, (const char *)data + index * etude_scalar_size(dtype), dtype, 1, 1);
+  return value;
+}
+
+int64_t etude_element_int(const void *data, int32_t dtype, size_t index) {
+  int64_t value = 0;
+  etude_load_ints(&value, (const char *)data + index * etude_scalar_size(dtype), dtype, 1, 1);
+  return value;
+}
+
+void etude_element_set_double(void *data, int32_t dtype, size_t index, double value) {
+  etude_store_doubles((char *)data + index * etude_scalar_size(dtype), dtype, 1, &value, 1);
+}
+
+void etude_element_set_int(void *data, int32_t dtype, size_t index, int64_t value) {
+  etude_store_ints((char *)data + index * etude_scalar_size(dtype), dtype, 1, &value, 1);
+}
