@@ -1,6 +1,10 @@
 /* See args.h. Each getter checks one argument's kind; nothing else about it is assumed. */
 #include "args.h"
 
+#include <float.h>
+
+#include "dtype.h"
+
 etude_status etude_arg_count(etude_kernel_context *ctx, uint32_t arg_count, uint32_t wanted) {
   if (arg_count == wanted) return ETUDE_OK;
   return etude_kernel_fail(ctx, ETUDE_INVALID_PROGRAM, "takes %u arguments, the program gives %u", wanted, arg_count);
@@ -95,9 +99,61 @@ etude_status etude_arg_scalar_or_none(
 }
 
 etude_status etude_arg_double(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, double *out) {
-  etude_scalar scalar;
+  etude_scalar scalar = {ETUDE_VALUE_NONE, 0, 0.0};
   TRY(etude_arg_scalar(ctx, args, index, &scalar));
   *out = scalar.d;
+  return ETUDE_OK;
+}
+
+/* The greatest finite value of a real type. */
+static double greatest(int32_t dtype) {
+  switch (dtype) {
+    case ETUDE_HALF: return 65504.0;
+    case ETUDE_BFLOAT16: return 0x1.FEp127;
+    case ETUDE_FLOAT: return 0x1.FFFFFEp127;
+    case ETUDE_DOUBLE: return DBL_MAX;
+    case ETUDE_BYTE: return UINT8_MAX;
+    case ETUDE_CHAR: return INT8_MAX;
+    case ETUDE_SHORT: return INT16_MAX;
+    case ETUDE_UINT16: return UINT16_MAX;
+    case ETUDE_INT: return INT32_MAX;
+    case ETUDE_UINT32: return UINT32_MAX;
+    case ETUDE_UINT64: return 0x1p64;
+    default: return 0x1p63;
+  }
+}
+
+static bool fits(const etude_scalar *scalar, int32_t dtype) {
+  const double limit = greatest(dtype);
+  const bool is_signed = dtype == ETUDE_CHAR || dtype == ETUDE_SHORT || dtype == ETUDE_INT || dtype == ETUDE_LONG;
+  if (dtype == ETUDE_BOOL || etude_dtype_is_complex(dtype) || scalar->d != scalar->d) return true;
+  if (etude_dtype_is_float(dtype) && (scalar->d < -DBL_MAX || scalar->d > DBL_MAX)) return true;
+  return scalar->d <= limit && scalar->d >= (is_signed ? -limit - 1.0 : -limit);
+}
+
+etude_status etude_arg_element(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype, void *out) {
+  etude_scalar scalar = {ETUDE_VALUE_NONE, 0, 0.0};
+  TRY(etude_arg_scalar(ctx, args, index, &scalar));
+  memset(out, 0, etude_scalar_size(dtype));
+  if (!etude_dtype_is_real(dtype) && !etude_dtype_is_complex(dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "a number cannot become an element of type %y", (int)dtype);
+  }
+  if (!fits(&scalar, dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: the number is out of the range of type %y",
+                             index, (int)dtype);
+  }
+  switch (dtype) {
+    case ETUDE_COMPLEX_HALF: dtype = ETUDE_HALF; break;
+    case ETUDE_COMPLEX_FLOAT: dtype = ETUDE_FLOAT; break;
+    case ETUDE_COMPLEX_DOUBLE: dtype = ETUDE_DOUBLE; break;
+    default: break;
+  }
+  if (scalar.tag == ETUDE_VALUE_DOUBLE) {
+    etude_element_set_double(out, dtype, 0, scalar.d);
+  } else {
+    etude_element_set_int(out, dtype, 0, scalar.i);
+  }
   return ETUDE_OK;
 }
 
@@ -137,6 +193,20 @@ etude_status etude_arg_int_list(etude_kernel_context *ctx, etude_value *const *a
     out[i] = value->as.items[i]->as.int_value;
   }
   *out_count = value->count;
+  return ETUDE_OK;
+}
+
+etude_status etude_arg_int_count(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out) {
+  TRY(list_present(ctx, args[index], index, ETUDE_VALUE_INT_LIST, "a list of ints", NULL));
+  *out = args[index]->count;
+  return ETUDE_OK;
+}
+
+etude_status etude_arg_int_at(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, int64_t *out) {
+  const etude_value *element = args[index]->as.items[item];
+  if (element->tag != ETUDE_VALUE_INT) return wrong_kind(ctx, index, "ints in the list", element);
+  *out = element->as.int_value;
   return ETUDE_OK;
 }
 

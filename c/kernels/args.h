@@ -44,6 +44,10 @@ etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *arg
 etude_status etude_arg_scalar_or_none(
     etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out, bool *present);
 etude_status etude_arg_double(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, double *out);
+/* A number as one element of `dtype` (`out`: at most 16 bytes, aligned as a double), where it fits: like PyTorch, fractions are cut, negative
+   numbers wrap in unsigned types, and what is beyond the type is refused. */
+etude_status etude_arg_element(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype, void *out);
 /* A string (not NUL-free: `count` bytes), or NULL and 0 for None. */
 etude_status etude_arg_string_or_none(
     etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const char **out, uint32_t *out_count);
@@ -52,6 +56,10 @@ etude_status etude_arg_string_or_none(
    `present` may be NULL, and then None fails. */
 etude_status etude_arg_int_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t *out,
                                 uint32_t capacity, uint32_t *out_count, bool *present);
+/* A list of ints of any length: how many, and one of them. */
+etude_status etude_arg_int_count(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out);
+etude_status etude_arg_int_at(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, int64_t *out);
 /* A list of doubles in place; None as above. */
 etude_status etude_arg_double_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
                                    const double **out, uint32_t *out_count, bool *present);

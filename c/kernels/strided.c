@@ -1,0 +1,371 @@
+/* See strided.h. A copy is reduced to as few dimensions as possible; the innermost two are then done by a routine
+ * for the element size: memmove where both sides are dense, tiles where source and destination disagree on the
+ * inner dimension (a transposition), plain loops otherwise. Elements go through fixed-size memcpy, which makes no
+ * claim about alignment or type and compiles to one load and one store.
+ */
+#include "strided.h"
+
+#include <string.h>
+
+#include "dtype.h"
+
+etude_view etude_view_of(const etude_tensor *tensor) {
+  etude_view view;
+  view.rank = tensor->rank;
+  view.offset = 0;
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    view.sizes[d] = tensor->sizes[d];
+    view.strides[d] = tensor->strides[d];
+  }
+  return view;
+}
+
+etude_view etude_view_dense(const int64_t *sizes, uint32_t rank) {
+  etude_view view;
+  int64_t stride = 1;
+  view.rank = rank;
+  view.offset = 0;
+  for (uint32_t d = rank; d-- > 0;) {
+    view.sizes[d] = sizes[d];
+    view.strides[d] = stride;
+    stride *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return view;
+}
+
+void etude_view_remove(etude_view *view, uint32_t dim) {
+  --view->rank;
+  for (uint32_t d = dim; d < view->rank; ++d) {
+    view->sizes[d] = view->sizes[d + 1];
+    view->strides[d] = view->strides[d + 1];
+  }
+}
+
+void etude_view_insert(etude_view *view, uint32_t dim, int64_t size, int64_t stride) {
+  for (uint32_t d = view->rank; d > dim; --d) {
+    view->sizes[d] = view->sizes[d - 1];
+    view->strides[d] = view->strides[d - 1];
+  }
+  view->sizes[dim] = size;
+  view->strides[dim] = stride;
+  ++view->rank;
+}
+
+int64_t etude_view_numel(const etude_view *view) {
+  int64_t count = 1;
+  for (uint32_t d = 0; d < view->rank; ++d) count *= view->sizes[d];
+  return count;
+}
+
+etude_status etude_out_resize(etude_kernel_context *ctx, etude_tensor *out, const int64_t *sizes, uint32_t rank) {
+  int32_t narrow[ETUDE_MAX_RANK];
+  if (rank > ETUDE_MAX_RANK) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "the result has %u dimensions, at most %u are possible", rank,
+                             (uint32_t)ETUDE_MAX_RANK);
+  }
+  for (uint32_t d = 0; d < rank; ++d) {
+    if (sizes[d] < 0 || sizes[d] > INT32_MAX) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "size %l in dimension %u of the result is out of range",
+                               sizes[d], d);
+    }
+    narrow[d] = (int32_t)sizes[d];
+  }
+  return etude_kernel_resize(ctx, out, narrow, rank);
+}
+
+etude_status etude_scratch_array(etude_kernel_context *ctx, uint64_t count, size_t element_size, void *out_pointer) {
+  void *block = NULL;
+  if (count > SIZE_MAX / element_size) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "scratch memory is too large");
+  block = etude_kernel_scratch(ctx, (size_t)count * element_size);
+  if (block == NULL) return ETUDE_OUT_OF_MEMORY;
+  memcpy(out_pointer, &block, sizeof block);
+  return ETUDE_OK;
+}
+
+etude_loop etude_loop_over(const etude_view *const *views, uint32_t count) {
+  etude_loop loop;
+  loop.rank = views[0]->rank;
+  loop.operand_count = count;
+  for (uint32_t d = 0; d < loop.rank; ++d) {
+    loop.sizes[d] = views[0]->sizes[d];
+    for (uint32_t k = 0; k < count; ++k) loop.strides[k][d] = views[k]->strides[d];
+  }
+  return loop;
+}
+
+static void copy_dim(etude_loop *loop, uint32_t to, uint32_t from) {
+  loop->sizes[to] = loop->sizes[from];
+  for (uint32_t k = 0; k < loop->operand_count; ++k) loop->strides[k][to] = loop->strides[k][from];
+}
+
+static void swap_dims(etude_loop *loop, uint32_t a, uint32_t b) {
+  const int64_t size = loop->sizes[a];
+  loop->sizes[a] = loop->sizes[b];
+  loop->sizes[b] = size;
+  for (uint32_t k = 0; k < loop->operand_count; ++k) {
+    const int64_t stride = loop->strides[k][a];
+    loop->strides[k][a] = loop->strides[k][b];
+    loop->strides[k][b] = stride;
+  }
+}
+
+static int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+/* Should dimension `a` stand outside of dimension `b`? */
+static bool goes_outside(const etude_loop *loop, uint32_t a, uint32_t b) {
+  for (uint32_t k = 0; k < loop->operand_count; ++k) {
+    const int64_t left = magnitude(loop->strides[k][a]);
+    const int64_t right = magnitude(loop->strides[k][b]);
+    if (left != right) return left > right;
+  }
+  return false;
+}
+
+static void drop_ones(etude_loop *loop) {
+  uint32_t kept = 0;
+  for (uint32_t d = 0; d < loop->rank; ++d) {
+    if (loop->sizes[d] != 1) copy_dim(loop, kept++, d);
+  }
+  loop->rank = kept;
+}
+
+/* Is a step in `outer` the same as a full turn of `inner`, for all operands? */
+static bool can_merge(const etude_loop *loop, uint32_t outer, uint32_t inner) {
+  for (uint32_t k = 0; k < loop->operand_count; ++k) {
+    if (loop->strides[k][outer] != loop->strides[k][inner] * loop->sizes[inner]) return false;
+  }
+  return true;
+}
+
+static void merge_neighbours(etude_loop *loop) {
+  uint32_t last = 0;
+  if (loop->rank == 0) return;
+  for (uint32_t d = 1; d < loop->rank; ++d) {
+    if (can_merge(loop, last, d)) {
+      const int64_t size = loop->sizes[last];
+      copy_dim(loop, last, d);
+      loop->sizes[last] *= size;
+    } else {
+      copy_dim(loop, ++last, d);
+    }
+  }
+  loop->rank = last + 1;
+}
+
+void etude_loop_merge(etude_loop *loop) {
+  if (etude_loop_is_empty(loop)) return;
+  drop_ones(loop);
+  merge_neighbours(loop);
+}
+
+void etude_loop_simplify(etude_loop *loop) {
+  if (etude_loop_is_empty(loop)) return;
+  drop_ones(loop);
+  for (uint32_t d = 1; d < loop->rank; ++d) {
+    for (uint32_t e = d; e > 0 && goes_outside(loop, e, e - 1); --e) swap_dims(loop, e, e - 1);
+  }
+  merge_neighbours(loop);
+}
+
+bool etude_loop_is_empty(const etude_loop *loop) {
+  for (uint32_t d = 0; d < loop->rank; ++d) {
+    if (loop->sizes[d] == 0) return true;
+  }
+  return false;
+}
+
+bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor) {
+  for (uint32_t d = depth; d-- > 0;) {
+    if (++cursor->index[d] < loop->sizes[d]) {
+      for (uint32_t k = 0; k < loop->operand_count; ++k) cursor->offset[k] += loop->strides[k][d];
+      return true;
+    }
+    cursor->index[d] = 0;
+    for (uint32_t k = 0; k < loop->operand_count; ++k) {
+      cursor->offset[k] -= loop->strides[k][d] * (loop->sizes[d] - 1);
+    }
+  }
+  return false;
+}
+
+/* The innermost two dimensions of a copy: `rows` times `columns` elements, strides in bytes. */
+typedef struct plane {
+  int64_t rows, columns;
+  int64_t dst_row, dst_column;
+  int64_t src_row, src_column;
+} plane;
+
+static void copy_rows(char *dst, const char *src, const plane *p, size_t element_size) {
+  const size_t size = (size_t)p->columns * element_size;
+  for (int64_t r = 0; r < p->rows; ++r) memmove(dst + r * p->dst_row, src + r * p->src_row, size);
+}
+
+/* A tile is a cache line on each side. Through the buffer, each line is read once and written once, so rows that
+   fall on the same cache set (powers of two) do not push each other out. */
+#define TILE_BYTES 64
+
+/* For one element size: plane routines named plane_, fill_ and transpose_ with the size appended. */
+#define DEFINE_PLANES(size)                                                                                   \
+  static void plane_##size(char *dst, const char *src, const plane *p) {                                      \
+    for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
+      char *to = dst + r * p->dst_row;                                                                        \
+      const char *from = src + r * p->src_row;                                                                \
+      for (int64_t c = 0; c < p->columns; ++c) {                                                              \
+        char element[size];                                                                                   \
+        memcpy(element, from + c * p->src_column, size);                                                      \
+        memcpy(to + c * p->dst_column, element, size);                                                        \
+      }                                                                                                       \
+    }                                                                                                         \
+  }                                                                                                           \
+  static void fill_##size(char *dst, const char *src, const plane *p) {                                       \
+    for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
+      char element[size];                                                                                     \
+      char *to = dst + r * p->dst_row;                                                                        \
+      memcpy(element, src + r * p->src_row, size);                                                            \
+      for (int64_t c = 0; c < p->columns; ++c) memcpy(to + c * size, element, size);                          \
+    }                                                                                                         \
+  }                                                                                                           \
+  static void tile_##size(char *dst, const char *src, const plane *p, int64_t rows, int64_t columns) {        \
+    enum { side = TILE_BYTES / size };                                                                        \
+    char tile[side][TILE_BYTES];                                                                              \
+    for (int64_t c = 0; c < columns; ++c) {                                                                   \
+      const char *from = src + c * p->src_column;                                                             \
+      for (int64_t r = 0; r < rows; ++r) memcpy(&tile[r][c * size], from + r * size, size);                   \
+    }                                                                                                         \
+    for (int64_t r = 0; r < rows; ++r) memcpy(dst + r * p->dst_row, tile[r], (size_t)columns * size);         \
+  }                                                                                                           \
+  static void transpose_##size(char *dst, const char *src, const plane *p) {                                  \
+    enum { side = TILE_BYTES / size };                                                                        \
+    for (int64_t r = 0; r < p->rows; r += side) {                                                             \
+      const int64_t rows = p->rows - r < side ? p->rows - r : side;                                           \
+      for (int64_t c = 0; c < p->columns; c += side) {                                                        \
+        const int64_t columns = p->columns - c < side ? p->columns - c : side;                                \
+        char *to = dst + r * p->dst_row + c * size;                                                           \
+        const char *from = src + r * size + c * p->src_column;                                                \
+        if (rows == side && columns == side) {                                                                \
+          tile_##size(to, from, p, side, side);                                                               \
+        } else {                                                                                              \
+          tile_##size(to, from, p, rows, columns);                                                            \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+  }
+
+DEFINE_PLANES(1)
+DEFINE_PLANES(2)
+DEFINE_PLANES(4)
+DEFINE_PLANES(8)
+DEFINE_PLANES(16)
+
+typedef void (*plane_routine)(char *dst, const char *src, const plane *p);
+
+/* Rows: size 1, 2, 4, 8, 16. Columns: any, fill, transpose. */
+static const plane_routine plane_routines[5][3] = {
+    {plane_1, fill_1, transpose_1}, {plane_2, fill_2, transpose_2},    {plane_4, fill_4, transpose_4},
+    {plane_8, fill_8, transpose_8}, {plane_16, fill_16, transpose_16},
+};
+
+static uint32_t size_row(size_t element_size) {
+  uint32_t row = 0;
+  while (row < 4 && ((size_t)1 << row) != element_size) ++row;
+  return row;
+}
+
+/* Where the destination is dense in the last dimension but the source in another one, stand that one next to it. */
+static bool find_transposition(etude_loop *loop) {
+  const uint32_t inner = loop->rank - 1;
+  if (loop->strides[0][inner] != 1 || loop->sizes[inner] < 4) return false;
+  for (uint32_t d = inner; d-- > 0;) {
+    if (loop->strides[1][d] != 1 || loop->sizes[d] < 4) continue;
+    for (; d + 1 < inner; ++d) swap_dims(loop, d, d + 1);
+    return true;
+  }
+  return false;
+}
+
+static plane innermost(const etude_loop *loop, size_t element_size) {
+  const int64_t size = (int64_t)element_size;
+  const uint32_t inner = loop->rank - 1;
+  plane p = {1, loop->sizes[inner], 0, loop->strides[0][inner] * size, 0, loop->strides[1][inner] * size};
+  if (inner > 0) {
+    p.rows = loop->sizes[inner - 1];
+    p.dst_row = loop->strides[0][inner - 1] * size;
+    p.src_row = loop->strides[1][inner - 1] * size;
+  }
+  return p;
+}
+
+void etude_loop_copy(void *dst, const void *src, size_t element_size, const etude_loop *given) {
+  const int64_t size = (int64_t)element_size;
+  etude_loop loop = *given;
+  etude_cursor at = {{0}, {0}};
+  uint32_t outer;
+  plane p;
+  plane_routine routine = NULL;
+  if (etude_loop_is_empty(&loop)) return;
+  if (loop.rank == 0) {
+    memmove(dst, src, element_size);
+    return;
+  }
+  if (loop.strides[0][loop.rank - 1] == 1 && loop.strides[1][loop.rank - 1] == 0) {
+    routine = plane_routines[size_row(element_size)][1];
+  } else if (loop.strides[0][loop.rank - 1] != 1 || loop.strides[1][loop.rank - 1] != 1) {
+    routine = plane_routines[size_row(element_size)][find_transposition(&loop) ? 2 : 0];
+  }
+  p = innermost(&loop, element_size);
+  outer = loop.rank < 2 ? 0 : loop.rank - 2;
+  do {
+    char *to = (char *)dst + at.offset[0] * size;
+    const char *from = (const char *)src + at.offset[1] * size;
+    if (routine == NULL) {
+      copy_rows(to, from, &p, element_size);
+    } else {
+      routine(to, from, &p);
+    }
+  } while (etude_loop_next(&loop, outer, &at));
+}
+
+void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, const etude_view *src_view,
+                     size_t element_size) {
+  const etude_view *const views[2] = {dst_view, src_view};
+  const int64_t size = (int64_t)element_size;
+  etude_loop loop = etude_loop_over(views, 2);
+  if (etude_loop_is_empty(&loop)) return;
+  etude_loop_simplify(&loop);
+  etude_loop_copy((char *)dst + dst_view->offset * size, (const char *)src + src_view->offset * size, element_size,
+                  &loop);
+}
+
+void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view, const void *src, int32_t src_dtype,
+                        const etude_view *src_view) {
+  const etude_view *const views[2] = {dst_view, src_view};
+  const int64_t dst_size = (int64_t)etude_scalar_size(dst_dtype);
+  const int64_t src_size = (int64_t)etude_scalar_size(src_dtype);
+  etude_loop loop = etude_loop_over(views, 2);
+  etude_cursor at = {{0}, {dst_view->offset, src_view->offset}};
+  uint32_t inner;
+  if (dst_dtype == src_dtype) {
+    etude_view_copy(dst, dst_view, src, src_view, (size_t)dst_size);
+    return;
+  }
+  if (etude_loop_is_empty(&loop)) return;
+  etude_loop_simplify(&loop);
+  if (loop.rank == 0) {
+    loop.rank = 1;
+    loop.sizes[0] = 1;
+    loop.strides[0][0] = loop.strides[1][0] = 1;
+  }
+  inner = loop.rank - 1;
+  do {
+    etude_dtype_convert((char *)dst + at.offset[0] * dst_size, dst_dtype, (size_t)loop.strides[0][inner],
+                        (const char *)src + at.offset[1] * src_size, src_dtype, (size_t)loop.strides[1][inner],
+                        (size_t)loop.sizes[inner]);
+  } while (etude_loop_next(&loop, inner, &at));
+}
+
+void etude_view_fill(void *dst, const etude_view *view, const void *element, size_t element_size) {
+  etude_view one = *view;
+  one.offset = 0;
+  memset(one.strides, 0, sizeof one.strides);
+  etude_view_copy(dst, view, element, &one, element_size);
+}
