@@ -1,0 +1,419 @@
+/* See gemm.h. The blocked product goes over blocks of columns; of each it takes some depth of b, copied together
+ * ("packed") where b is not laid out for it, and multiplies all rows of a with it, tile by tile (simd.h). Work is
+ * divided into units, (batch, rows, columns), of which each task gets a run; tasks share nothing but read-only
+ * memory, and a task's scratch memory is allocated beforehand. */
+#include "gemm.h"
+
+#include "dtype.h"
+#include "simd.h"
+
+/* From here on a is read often enough for packing b to pay. */
+#define PACK_ROWS 24u
+/* Below this many multiplications it is not worth waking threads. */
+#define TASK_WORK 524288.0
+/* Up to this many rows, dot products beat packing a transposed b. */
+#define DOT_ROWS 12u
+/* Columns per unit for a product with a vector. */
+#define VECTOR_COLS 512u
+
+typedef struct plan plan;
+typedef void (*unit_function)(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
+                              float *scratch);
+
+struct plan {
+  const etude_gemm *g;
+  const etude_simd *simd;
+  unit_function run;
+  size_t unit_rows, unit_cols;    /* rows and columns of a unit; the last ones are smaller */
+  size_t row_units, units, tasks; /* units of a column of units, of all, and tasks to spread them over */
+  size_t depth;                   /* of a block */
+  bool pack_a, pack_b;
+  size_t a_floats, task_floats; /* scratch memory for a, and in all, of a task */
+  float *scratch;
+};
+
+etude_gemm etude_gemm_of(size_t m, size_t n, size_t k) {
+  etude_gemm g;
+  memset(&g, 0, sizeof g);
+  g.m = m;
+  g.n = n;
+  g.k = k;
+  g.batches[0] = g.batches[1] = 1;
+  g.alpha.tag = g.beta.tag = ETUDE_VALUE_INT;
+  g.alpha.i = g.beta.i = 1;
+  g.alpha.d = g.beta.d = 1.0;
+  return g;
+}
+
+static void *element(const etude_matrix *matrix, const size_t batch[2], size_t row, size_t col) {
+  const size_t index = batch[0] * matrix->batch[0] + batch[1] * matrix->batch[1] + row * matrix->row + col * matrix->col;
+  return (char *)matrix->data + index * etude_scalar_size(matrix->dtype);
+}
+
+static size_t divide_up(size_t a, size_t b) { return a / b + (a % b != 0); }
+
+/* ---- blocked product ---- */
+
+static void pack_a(const etude_gemm *g, const size_t batch[2], size_t i0, size_t rows, size_t k0, size_t depth,
+                   float *out) {
+  const size_t inner = g->a_inner == 0 ? g->k : g->a_inner;
+  for (size_t i = 0; i < rows; ++i) {
+    size_t k = k0;
+    while (k < k0 + depth) {
+      const size_t first = k % inner;
+      const size_t run = inner - first < k0 + depth - k ? inner - first : k0 + depth - k;
+      const char *from = (const char *)element(&g->a, batch, i0 + i, first);
+      from += k / inner * g->a_outer * etude_scalar_size(g->a.dtype);
+      etude_load_floats(out, from, g->a.dtype, g->a.col, run);
+      out += run;
+      k += run;
+    }
+  }
+}
+
+/* 16 columns at a time, so that each is read along its own cache lines. */
+static void pack_columns(const float *from, size_t from_col, size_t depth, size_t cols, float *out, size_t out_row) {
+  for (size_t j0 = 0; j0 < cols; j0 += 16) {
+    const size_t width = cols - j0 < 16 ? cols - j0 : 16;
+    for (size_t k = 0; k < depth; ++k) {
+      for (size_t j = 0; j < width; ++j) out[k * out_row + j0 + j] = from[(j0 + j) * from_col + k];
+    }
+  }
+}
+
+static void pack_matrix(const etude_gemm *g, const etude_gemm_block *block, float *out, size_t out_row) {
+  const etude_matrix *b = &g->b;
+  if (b->dtype == ETUDE_FLOAT && b->row == 1) {
+    pack_columns(element(b, block->batch, block->k, block->j), b->col, block->depth, block->cols, out, out_row);
+    return;
+  }
+  for (size_t k = 0; k < block->depth; ++k) {
+    const void *from = element(b, block->batch, block->k + k, block->j);
+    if (b->dtype == ETUDE_FLOAT && b->col == 1) {
+      memcpy(out + k * out_row, from, block->cols * sizeof *out);
+    } else {
+      etude_load_floats(out + k * out_row, from, b->dtype, b->col, block->cols);
+    }
+  }
+}
+
+static void pack_b(const etude_gemm *g, const etude_gemm_block *block, float *out, size_t out_row) {
+  if (g->pack != NULL) {
+    g->pack(g->pack_arg, block, out, out_row);
+  } else {
+    pack_matrix(g, block, out, out_row);
+  }
+  if (out_row == block->cols) return;
+  for (size_t k = 0; k < block->depth; ++k) {
+    memset(out + k * out_row + block->cols, 0, (out_row - block->cols) * sizeof *out);
+  }
+}
+
+/* A tile whose result is not float: there is only one block in depth, and base and c are converted here. */
+static void tile_converted(const plan *p, etude_tile *tile, const size_t batch[2], size_t i0, size_t j0) {
+  const etude_gemm *g = p->g;
+  float result[ETUDE_TILE_MAX_ROWS * ETUDE_TILE_MAX_COLS];
+  float base[ETUDE_TILE_MAX_COLS];
+  tile->c = result;
+  tile->c_row = ETUDE_TILE_MAX_COLS;
+  tile->c_col = 1;
+  tile->base = NULL;
+  p->simd->tile(tile);
+  for (uint32_t i = 0; i < tile->rows; ++i) {
+    float *row = result + i * ETUDE_TILE_MAX_COLS;
+    if (g->base.data != NULL) {
+      etude_load_floats(base, element(&g->base, batch, i0 + i, j0), g->base.dtype, g->base.col, tile->cols);
+      for (uint32_t j = 0; j < tile->cols; ++j) row[j] += (float)g->beta.d * base[j];
+    }
+    etude_store_floats(element(&g->c, batch, i0 + i, j0), g->c.dtype, g->c.col, row, tile->cols);
+  }
+}
+
+/* The tiles of `tile->rows` rows from i0 over a block of b, of which `b` is the start. */
+static void run_tiles(const plan *p, etude_tile *tile, const etude_gemm_block *block, const float *b, size_t i0) {
+  const etude_gemm *g = p->g;
+  for (size_t j = 0; j < block->cols; j += p->simd->tile_cols) {
+    tile->b = b + j;
+    tile->cols = block->cols - j < p->simd->tile_cols ? (uint32_t)(block->cols - j) : p->simd->tile_cols;
+    if (g->c.dtype != ETUDE_FLOAT) {
+      tile_converted(p, tile, block->batch, i0, block->j + j);
+      continue;
+    }
+    tile->c = element(&g->c, block->batch, i0, block->j + j);
+    if (block->k != 0) {
+      tile->base = tile->c;
+    } else {
+      tile->base = g->base.data == NULL ? NULL : element(&g->base, block->batch, i0, block->j + j);
+    }
+    p->simd->tile(tile);
+  }
+}
+
+static void run_block(const plan *p, const etude_gemm_block *block, size_t i0, size_t rows, float *scratch) {
+  const etude_gemm *g = p->g;
+  const size_t strips = divide_up(rows, p->simd->tile_rows);
+  const bool first = block->k == 0;
+  const float *b = NULL;
+  etude_tile tile;
+  memset(&tile, 0, sizeof tile);
+  tile.depth = block->depth;
+  tile.alpha = g->k == 0 ? 1.0f : (float)g->alpha.d;
+  tile.base_row = first ? g->base.row : g->c.row;
+  tile.base_col = first ? g->base.col : g->c.col;
+  tile.c_row = g->c.row;
+  tile.c_col = g->c.col;
+  tile.b_row = g->b.row;
+  if (p->pack_b || block->cols % p->simd->tile_cols != 0) {
+    tile.b_row = divide_up(block->cols, p->simd->tile_cols) * p->simd->tile_cols;
+    pack_b(g, block, scratch + p->a_floats, tile.b_row);
+    b = scratch + p->a_floats;
+  } else {
+    b = element(&g->b, block->batch, block->k, block->j);
+  }
+  for (size_t s = 0; s < strips; ++s) {
+    const size_t from = i0 + s * rows / strips;
+    tile.rows = (uint32_t)(i0 + (s + 1) * rows / strips - from);
+    tile.a_row = p->pack_a ? block->depth : g->a.row;
+    tile.a_col = p->pack_a ? 1 : g->a.col;
+    if (p->pack_a) pack_a(g, block->batch, from, tile.rows, block->k, block->depth, scratch);
+    tile.a = p->pack_a ? scratch : element(&g->a, block->batch, from, block->k);
+    run_tiles(p, &tile, block, b, from);
+  }
+}
+
+static void unit_blocked(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
+                         float *scratch) {
+  const size_t blocks = p->g->k == 0 ? 1 : divide_up(p->g->k, p->depth);
+  etude_gemm_block block;
+  block.batch[0] = batch[0];
+  block.batch[1] = batch[1];
+  block.j = j0;
+  block.cols = cols;
+  for (size_t b = 0; b < blocks; ++b) {
+    block.k = b * p->g->k / blocks;
+    block.depth = (b + 1) * p->g->k / blocks - block.k;
+    run_block(p, &block, i0, rows, scratch);
+  }
+}
+
+/* ---- products with one row, or few of them ---- */
+
+/* One row of a, rows of b and c dense: b is read once, in its order. */
+static void unit_vector(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
+                        float *scratch) {
+  const etude_gemm *g = p->g;
+  float *y = element(&g->c, batch, i0, j0);
+  (void)rows;
+  (void)scratch;
+  if (g->base.data == NULL) {
+    memset(y, 0, cols * sizeof *y);
+  } else {
+    etude_load_floats(y, element(&g->base, batch, i0, j0), ETUDE_FLOAT, g->base.col, cols);
+  }
+  p->simd->accumulate(y, cols, element(&g->a, batch, i0, 0), g->a.col, (float)g->alpha.d, element(&g->b, batch, 0, j0),
+                      g->b.row, g->k);
+}
+
+/* Few rows of a, columns of b dense. */
+static void unit_dots(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
+                      float *scratch) {
+  const etude_gemm *g = p->g;
+  (void)scratch;
+  for (size_t j = j0; j < j0 + cols; j += 4) {
+    const uint32_t count = j0 + cols - j < 4 ? (uint32_t)(j0 + cols - j) : 4;
+    for (size_t i = i0; i < i0 + rows; ++i) {
+      float results[4];
+      p->simd->dots(results, element(&g->a, batch, i, 0), element(&g->b, batch, 0, j), g->b.col, count, g->k);
+      for (uint32_t c = 0; c < count; ++c) {
+        const float base = g->base.data == NULL ? 0.0f : *(const float *)element(&g->base, batch, i, j + c);
+        *(float *)element(&g->c, batch, i, j + c) = base + (float)g->alpha.d * results[c];
+      }
+    }
+  }
+}
+
+/* ---- planning ---- */
+
+static void run_unit(const plan *p, size_t unit, float *scratch) {
+  const etude_gemm *g = p->g;
+  const size_t col_units = divide_up(g->n, p->unit_cols);
+  const size_t i0 = unit % p->row_units * p->unit_rows;
+  const size_t j0 = unit / p->row_units % col_units * p->unit_cols;
+  const size_t matrix = unit / p->row_units / col_units;
+  const size_t batch[2] = {matrix / g->batches[1], matrix % g->batches[1]};
+  const size_t rows = g->m - i0 < p->unit_rows ? g->m - i0 : p->unit_rows;
+  const size_t cols = g->n - j0 < p->unit_cols ? g->n - j0 : p->unit_cols;
+  p->run(p, batch, i0, rows, j0, cols, scratch);
+}
+
+static void run_task(void *arg, size_t index) {
+  const plan *p = arg;
+  const size_t each = p->units / p->tasks, more = p->units % p->tasks;
+  const size_t first = index * each + (index < more ? index : more);
+  const size_t count = each + (index < more);
+  float *scratch = p->scratch == NULL ? NULL : p->scratch + index * p->task_floats;
+  for (size_t u = first; u < first + count; ++u) run_unit(p, u, scratch);
+}
+
+static void choose_method(plan *p) {
+  const etude_gemm *g = p->g;
+  const bool plain = g->pack == NULL && g->a_inner == 0 && g->c.dtype == ETUDE_FLOAT && g->k != 0;
+  if (plain && g->m == 1 && g->b.col == 1 && g->c.col == 1) {
+    p->run = unit_vector;
+    p->unit_cols = VECTOR_COLS;
+    return;
+  }
+  if (plain && g->m <= DOT_ROWS && g->b.row == 1 && g->a.col == 1) {
+    p->run = unit_dots;
+    return;
+  }
+  p->run = unit_blocked;
+  p->pack_a = g->a_inner != 0 || g->a.dtype != ETUDE_FLOAT || (g->a.col != 1 && g->n > 2 * p->simd->tile_cols);
+  p->pack_b = g->pack != NULL || g->b.dtype != ETUDE_FLOAT || g->b.col != 1 || g->m >= PACK_ROWS;
+  /* Only float results can be added to, block by block. */
+  p->depth = g->c.dtype == ETUDE_FLOAT && g->k > ETUDE_GEMM_DEPTH ? ETUDE_GEMM_DEPTH : g->k;
+  if (p->depth > ETUDE_GEMM_DEPTH) p->unit_cols = p->simd->tile_cols;
+}
+
+static void divide_work(plan *p) {
+  const etude_gemm *g = p->g;
+  const double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batches[0] * (double)g->batches[1];
+  const size_t matrices = g->batches[0] * g->batches[1];
+  const size_t col_units = divide_up(g->n, p->unit_cols);
+  p->tasks = work < TASK_WORK ? 1 : ETUDE_GEMM_TASKS;
+  p->row_units = 1;
+  if (matrices * col_units < p->tasks && g->m >= 4 * PACK_ROWS) p->row_units = p->tasks;
+  p->unit_rows = divide_up(g->m, p->row_units);
+  p->row_units = divide_up(g->m, p->unit_rows);
+  p->units = matrices * col_units * p->row_units;
+  if (p->tasks > p->units) p->tasks = p->units;
+}
+
+static etude_status find_scratch(etude_kernel_context *ctx, plan *p) {
+  const size_t tile_cols = p->simd->tile_cols;
+  const size_t widest = p->g->n < p->unit_cols ? p->g->n : p->unit_cols;
+  size_t columns = divide_up(widest, tile_cols) * tile_cols;
+  if (p->run != unit_blocked) return ETUDE_OK;
+  if (!p->pack_b && p->g->n % tile_cols == 0) columns = 0;
+  p->a_floats = p->pack_a ? p->simd->tile_rows * p->depth : 0;
+  p->task_floats = p->a_floats + columns * p->depth;
+  if (p->task_floats == 0) return ETUDE_OK;
+  p->scratch = etude_kernel_scratch(ctx, p->tasks * p->task_floats * sizeof(float));
+  return p->scratch == NULL ? ETUDE_OUT_OF_MEMORY : ETUDE_OK;
+}
+
+/* ---- other element types ---- */
+
+static void plain_double(const etude_gemm *g, const size_t batch[2], size_t i, size_t j, const void *row,
+                         const void *col) {
+  const double *a = row;
+  const double *b = col;
+  double sum = 0.0;
+  for (size_t k = 0; k < g->k; ++k) sum += a[k] * b[k];
+  if (g->k != 0) sum *= g->alpha.d;
+  if (g->base.data != NULL) sum += g->beta.d * etude_element_double(element(&g->base, batch, i, j), g->base.dtype, 0);
+  etude_element_set_double(element(&g->c, batch, i, j), g->c.dtype, 0, sum);
+}
+
+/* Unsigned, because integers wrap. */
+static void plain_int(const etude_gemm *g, const size_t batch[2], size_t i, size_t j, const void *row,
+                      const void *col) {
+  const uint64_t *a = row;
+  const uint64_t *b = col;
+  uint64_t sum = 0;
+  int64_t result;
+  for (size_t k = 0; k < g->k; ++k) sum += a[k] * b[k];
+  sum *= (uint64_t)g->alpha.i;
+  if (g->base.data != NULL) {
+    sum += (uint64_t)g->beta.i * (uint64_t)etude_element_int(element(&g->base, batch, i, j), g->base.dtype, 0);
+  }
+  memcpy(&result, &sum, sizeof result);
+  etude_element_set_int(element(&g->c, batch, i, j), g->c.dtype, 0, result);
+}
+
+static void load_plain(void *out, const void *from, int32_t dtype, size_t stride, size_t count) {
+  if (dtype == ETUDE_DOUBLE) {
+    etude_load_doubles(out, from, dtype, stride, count);
+  } else {
+    etude_load_ints(out, from, dtype, stride, count);
+  }
+}
+
+static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
+  char *scratch = NULL;
+  size_t batch[2];
+  if (g->k != 0) {
+    scratch = etude_kernel_scratch(ctx, g->k * 16);
+    if (scratch == NULL) return ETUDE_OUT_OF_MEMORY;
+  }
+  for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
+    for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
+      for (size_t i = 0; i < g->m; ++i) {
+        if (g->k != 0) load_plain(scratch, element(&g->a, batch, i, 0), g->a.dtype, g->a.col, g->k);
+        for (size_t j = 0; j < g->n; ++j) {
+          void *col = g->k == 0 ? NULL : scratch + g->k * 8;
+          if (g->k != 0) load_plain(col, element(&g->b, batch, 0, j), g->b.dtype, g->b.row, g->k);
+          (g->c.dtype == ETUDE_DOUBLE ? plain_double : plain_int)(g, batch, i, j, scratch, col);
+        }
+      }
+    }
+  }
+  return ETUDE_OK;
+}
+
+/* Tiles of floats can only add a base, so write beta * base to c and let them add that. */
+static void scale_base(etude_gemm *g) {
+  size_t batch[2];
+  for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
+    for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
+      for (size_t i = 0; i < g->m; ++i) {
+        const float *base = element(&g->base, batch, i, 0);
+        float *c = element(&g->c, batch, i, 0);
+        for (size_t j = 0; j < g->n; ++j) c[j * g->c.col] = (float)g->beta.d * base[j * g->base.col];
+      }
+    }
+  }
+  g->base = g->c;
+}
+
+static void transpose(etude_matrix *matrix) {
+  const size_t row = matrix->row;
+  matrix->row = matrix->col;
+  matrix->col = row;
+}
+
+/* A product with a column is one with a row, seen from the other side. Whole columns are better written as rows. */
+static void flip(etude_gemm *g) {
+  const etude_matrix a = g->a;
+  const size_t m = g->m;
+  if (g->pack != NULL || g->a_inner != 0 || g->m == 1) return;
+  if (g->n != 1 && (g->c.col == 1 || g->c.row != 1)) return;
+  g->a = g->b;
+  g->b = a;
+  g->m = g->n;
+  g->n = m;
+  transpose(&g->a);
+  transpose(&g->b);
+  transpose(&g->base);
+  transpose(&g->c);
+}
+
+etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
+  etude_gemm g = *gemm;
+  plan p;
+  if (g.m == 0 || g.n == 0 || g.batches[0] == 0 || g.batches[1] == 0) return ETUDE_OK;
+  if (g.k > SIZE_MAX / 1024) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "inner dimension %z is too large", g.k);
+  if (g.c.dtype == ETUDE_DOUBLE || !etude_dtype_is_float(g.c.dtype)) return run_plain(ctx, &g);
+  if (g.base.data != NULL && g.beta.d != 1.0 && g.c.dtype == ETUDE_FLOAT) scale_base(&g);
+  if (g.k == 0) g.a = g.b = g.c; /* not read, but pointed into */
+  flip(&g);
+  memset(&p, 0, sizeof p);
+  p.g = &g;
+  p.simd = etude_simd_select();
+  p.unit_cols = ETUDE_GEMM_COLS;
+  choose_method(&p);
+  divide_work(&p);
+  TRY(find_scratch(ctx, &p));
+  etude_kernel_parallel_for(ctx, p.tasks, run_task, &p);
+  return ETUDE_OK;
+}

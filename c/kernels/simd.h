@@ -1,0 +1,64 @@
+/* Inner loops over floats, in several builds of which the best one for the processor is taken at run time.
+ *
+ * simd.inc is compiled once per instruction set into a constant table; nothing is remembered between calls. On
+ * processors and compilers without variants there is one table. Strides count floats.
+ */
+#ifndef ETUDE_KERNELS_SIMD_H_
+#define ETUDE_KERNELS_SIMD_H_
+
+#include "etude/base.h"
+
+/* Bounds of a tile over all variants; `tile_cols` of each divides the latter. */
+#define ETUDE_TILE_MAX_ROWS 12
+#define ETUDE_TILE_MAX_COLS 16
+
+/* A tile of a matrix product: c = base + alpha * (a b). Reads a whole `tile_cols` columns of b, also where fewer
+   are wanted; writes only `rows` x `cols` elements. `c` may be `base`, and overlaps nothing else. */
+typedef struct etude_tile {
+  const float *a;
+  size_t a_row, a_col;
+  const float *b; /* columns are adjacent */
+  size_t b_row;
+  const float *base; /* NULL = zeros */
+  size_t base_row, base_col;
+  float *c;
+  size_t c_row, c_col;
+  size_t depth;
+  uint32_t rows; /* 1 … tile_rows */
+  uint32_t cols; /* 1 … tile_cols */
+  float alpha;
+} etude_tile;
+
+typedef struct etude_simd {
+  uint32_t tile_rows;
+  uint32_t tile_cols;
+  void (*tile)(const etude_tile *tile);
+  /* y[j] += alpha * sum over k of a[k * a_step] * b[k * b_row + j]. */
+  void (*accumulate)(float *y, size_t count, const float *a, size_t a_step, float alpha, const float *b, size_t b_row,
+                     size_t depth);
+  /* out[c] = sum over k of x[k] * w[c * w_row + k], for `cols` (1 … 4) values of c. */
+  void (*dots)(float *out, const float *x, const float *w, size_t w_row, uint32_t cols, size_t depth);
+  /* out[j] = bias + sum over t of weights[t] * in[offsets[t] + j]. */
+  void (*taps)(float *out, size_t count, const float *in, const size_t *offsets, const float *weights,
+               size_t tap_count, float bias);
+  /* out[j] = bias[j] (or 0) + sum over t of weights[t][j] * in[t][j]. */
+  void (*weighted)(float *out, size_t count, const float *const *in, const float *const *weights, size_t tap_count,
+                   const float *bias);
+  /* out[j] = in[j] * scale + shift; out may be in. The second takes a scale and a shift per element. */
+  void (*affine)(float *out, const float *in, size_t count, float scale, float shift);
+  void (*affine_each)(float *out, const float *in, size_t count, const float *scale, const float *shift);
+  /* out[j] = (in[j] - mean) * scale * weight[j] + bias[j]; weight and bias may be NULL. */
+  void (*normalize)(float *out, const float *in, size_t count, float mean, float scale, const float *weight,
+                    const float *bias);
+  double (*sum)(const float *in, size_t count);
+  /* Sum of (in[j] - mean)^2. */
+  double (*squares)(const float *in, size_t count, float mean);
+  /* Largest element, -inf for none; whether nan counts is not specified. */
+  float (*largest)(const float *in, size_t count);
+  /* out[j] = exp(in[j] - offset), which must not be above 88, to 2 ulp; returns their sum. `out` may be NULL, or in. */
+  double (*exponentials)(float *out, const float *in, size_t count, float offset);
+} etude_simd;
+
+const etude_simd *etude_simd_select(void);
+
+#endif /* ETUDE_KERNELS_SIMD_H_ */
