@@ -1,0 +1,102 @@
+"""The only module that touches the extension: errors, owned C objects, strings.
+
+Everything else imports `ffi` and `lib` from here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from etude._etude import CData, ffi, lib
+from etude.errors import EtudeStateError, from_status
+
+__all__ = ["CData", "ErrorBlock", "Handle", "ffi", "lib", "text"]
+
+#: Bytes of an error block: long lists of operators are not cut.
+_ERROR_SIZE = 16384
+_NO_OFFSET = 2**64 - 1
+_MESSAGE_AT = ffi.offsetof("etude_error", "message")
+
+ABI_VERSION = lib.ETUDE_ABI_VERSION
+if lib.etude_abi_version() != ABI_VERSION:
+    raise ImportError(f"libetude has binary interface {lib.etude_abi_version()}, this package was built for {ABI_VERSION}; reinstall etude")
+
+
+def text(pointer: CData) -> str:
+    """A C string as `str`; bytes that are no UTF-8 are escaped."""
+    return ffi.string(pointer).decode("utf-8", "backslashreplace")
+
+
+class ErrorBlock:
+    """An `etude_error` with room for long messages. One thread at a time."""
+
+    __slots__ = ("_memory", "pointer")
+
+    def __init__(self) -> None:
+        self._memory = ffi.new("char[]", _ERROR_SIZE)
+        self.pointer = ffi.cast("etude_error *", self._memory)
+        self.pointer.struct_size = _ERROR_SIZE
+        self.pointer.offset = _NO_OFFSET
+
+    def check(self, status: int) -> None:
+        """Raise the exception for `status`, unless it is 0."""
+        if status != 0:
+            raise self.exception(status)
+
+    def exception(self, status: int) -> Exception:
+        """The exception for a call that returned `status` and wrote to this block."""
+        error = self.pointer
+        message = ffi.string(self._memory + _MESSAGE_AT, _ERROR_SIZE - _MESSAGE_AT).decode("utf-8", "backslashreplace")
+        subject = ffi.string(error.subject).decode("utf-8", "backslashreplace")
+        offset = None if error.offset == _NO_OFFSET else int(error.offset)
+        self._memory[_MESSAGE_AT] = b"\0"
+        error.subject[0] = b"\0"
+        error.offset = _NO_OFFSET
+        return from_status(status, message or text(lib.etude_status_name(status)), subject, offset)
+
+
+_owners_lock = threading.RLock()  # reentrant: a finaliser may run at any point
+
+
+class Handle:
+    """A C object with counted owners. It is freed when the last of them lets go, and holds its parent until then.
+
+    Python may finalise objects of a reference cycle in any order; the count, not that order, decides when C frees.
+    """
+
+    __slots__ = ("_free", "_keep", "_owners", "_parent", "pointer")
+
+    def __init__(self, pointer: CData, free: Callable[[CData], object], parent: Handle | None = None, keep: Sequence[object] = ()) -> None:
+        """Own `pointer`, once. `keep` holds what C borrows."""
+        if parent is not None:
+            parent.retain()
+        self.pointer = pointer
+        self._free = free
+        self._parent = parent
+        self._keep = list(keep)
+        self._owners = 1
+
+    def keep(self, borrowed: object) -> None:
+        """Let `borrowed` live as long as the C object does."""
+        self._keep.append(borrowed)
+
+    def retain(self) -> None:
+        """Add an owner."""
+        with _owners_lock:
+            if self._owners == 0:
+                raise EtudeStateError("this object is closed")
+            self._owners += 1
+
+    def release(self) -> None:
+        """Take an owner away."""
+        with _owners_lock:
+            self._owners -= 1
+            if self._owners > 0:
+                return
+            pointer, self.pointer = self.pointer, ffi.NULL
+            parent, self._parent = self._parent, None
+        self._free(pointer)
+        self._keep = []
+        if parent is not None:
+            parent.release()

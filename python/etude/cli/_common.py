@@ -1,0 +1,33 @@
+"""What several commands share: opening a program, and words for sizes."""
+
+from __future__ import annotations
+
+import argparse
+
+import etude
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Arguments that name a program and its data files."""
+    parser.add_argument("program", metavar="MODEL.pte", help="the program")
+    parser.add_argument("--data", metavar="FILE.ptd", action="append", default=[], help="external data; may be repeated")
+
+
+def open_program(args: argparse.Namespace, threads: int | None = None) -> etude.Program:
+    """The program that `add_program`'s arguments name."""
+    return etude.load(args.program, data_path=args.data, threads=threads)
+
+
+def pick_method(program: etude.Program, name: str | None) -> str:
+    """`name`, or the method that goes without saying."""
+    if name is not None:
+        return name
+    names = list(program)
+    if "forward" in names or len(names) == 1:
+        return "forward" if "forward" in names else names[0]
+    raise etude.EtudeValueError(f"which method? give --method; this program has: {', '.join(names) or 'none'}")
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes for reading: "1,234 bytes", "5.3 MB"."""
+    return f"{size:,} bytes" if size < 1_000_000 else f"{size / 1e6:.1f} MB"

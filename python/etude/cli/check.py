@@ -1,0 +1,46 @@
+"""`etude check`: can this build run the program? Lists all that is missing; exit status 0 if it can, 1 if not."""
+
+from __future__ import annotations
+
+import argparse
+
+import etude
+from etude.cli._common import add_program, bytes_text, open_program
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the parser of this command."""
+    parser = subparsers.add_parser("check", help="can this build run a program? lists all that is missing", description=__doc__)
+    add_program(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check each method and say what stands in its way."""
+    program = open_program(args)
+    failed = 0
+    for name in program:
+        problems = find_problems(program, name)
+        failed += bool(problems)
+        if problems:
+            print(f"{name}: can't run")
+            print("\n".join(f"  {problem}" for problem in problems))
+        else:
+            print(f"{name}: can run, with {bytes_text(program.memory(name).total)} of memory")
+    return 1 if failed else 0
+
+
+def find_problems(program: etude.Program, name: str) -> list[str]:
+    """What keeps method `name` from running here, one line each; empty when nothing does. The method is loaded, not executed."""
+    registry = etude.Runtime.get().backend_registry
+    problems = [f"missing operator: {operator}" for operator in program.missing_operators(name)]
+    for backend in dict.fromkeys(program.metadata(name).backends):
+        if not registry.is_available(backend):
+            have = ", ".join(registry.registered_backend_names) or "none"
+            problems.append(f"missing backend: {backend} (there are: {have})")
+    if problems:
+        return problems
+    try:
+        program.load_method(name, fresh=True).close()
+    except etude.EtudeError as error:
+        return str(error).splitlines()
+    return []

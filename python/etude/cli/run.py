@@ -1,0 +1,148 @@
+"""`etude run`: execute a method, with given inputs or made-up ones."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+import etude
+from etude.cli._common import add_program, bytes_text, open_program, pick_method
+from etude.dtypes import describe, is_nameless
+
+Array = np.ndarray[Any, Any]
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the parser of this command."""
+    parser = subparsers.add_parser("run", help="execute a method and show what comes out", description=__doc__)
+    add_program(parser)
+    parser.add_argument("--method", metavar="NAME", help='which method (default: "forward", or the only one)')
+    parser.add_argument(
+        "--input", metavar="N=X", action="append", default=[],
+        help="input N (from 0): an .npy file, or a number, true, false or none; may be repeated. Other inputs are made up",
+    )  # fmt: skip
+    parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays")
+    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …")
+    parser.add_argument("--repeat", metavar="N", type=int, default=1, help="execute N times and give the median time")
+    parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Execute, print a summary, write the outputs."""
+    started = time.perf_counter()
+    program = open_program(args, args.threads if args.threads != 1 else None)
+    method = program.load_method(pick_method(program, args.method))
+    loaded = time.perf_counter()
+    inputs = _inputs(method, args)
+    times = []
+    outputs: list[Any] = []
+    for _ in range(max(1, args.repeat)):
+        start = time.perf_counter()
+        outputs = method.execute(inputs)
+        times.append(time.perf_counter() - start)
+    for i, value in enumerate(outputs):
+        print(f"output {i}: {_summary(value)}")
+    runs = f" (median of {len(times)} runs)" if len(times) > 1 else ""
+    print(
+        f"{method.name}: executed in {statistics.median(times) * 1e3:.3f} ms{runs}, loaded in {(loaded - started) * 1e3:.3f} ms, "
+        f"memory {bytes_text(method.memory.peak)}"
+    )
+    if args.output:
+        np.savez(args.output, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
+        print(f"wrote {args.output}")
+    return 0
+
+
+def _inputs(method: etude.Method, args: argparse.Namespace) -> list[object]:
+    infos = method.metadata.inputs
+    given = _given(args)
+    for index in given:
+        if not 0 <= index < len(infos):
+            raise etude.EtudeValueError(f"input {index}: method '{method.name}' has {len(infos)} inputs, counted from 0")
+    values: list[object] = []
+    for i, info in enumerate(infos):
+        if i in given:
+            value, note = _as_bits(given[i], info), "given"
+        else:
+            value, note = _made_up(info)
+        print(f"input {i}: {info} ({note})")
+        values.append(value)
+    return values
+
+
+def _given(args: argparse.Namespace) -> dict[int, object]:
+    given: dict[int, object] = {}
+    if args.inputs:
+        with np.load(args.inputs) as arrays:
+            given = dict(enumerate(arrays[name] for name in arrays.files))
+    for item in args.input:
+        index, found, value = item.partition("=")
+        if not found or not index.isdecimal():
+            raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
+        given[int(index)] = np.load(value) if value.endswith(".npy") else _literal(value)
+    return given
+
+
+def _literal(text: str) -> object:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false or none")
+
+
+def _as_bits(value: object, info: etude.ValueInfo) -> object:
+    """Files can't say bfloat16: unsigned or raw elements of its width are taken as its bits."""
+    tensor = info.tensor
+    if tensor is None or not isinstance(value, np.ndarray) or not is_nameless(tensor.dtype()):
+        return value
+    dtype = tensor.numpy_dtype()
+    return value.view(dtype) if value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize else value
+
+
+def _made_up(info: etude.ValueInfo) -> tuple[object, str]:
+    """A value that suits an input, and a word about it."""
+    if info.tensor is None:
+        return info.value, "from the file"
+    dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes()
+    if dtype.kind == "b":
+        return np.ones(shape, dtype), "made up: true"
+    if dtype.kind in "iu" or (is_nameless(info.tensor.dtype()) and dtype.itemsize == 1):
+        return np.zeros(shape, dtype), "made up: zeros"
+    normal = np.random.default_rng(0).standard_normal(shape, np.float32)
+    if dtype.metadata:  # the bits of bfloat16 are the upper half of a float32
+        return (normal.view(np.uint32) >> 16).astype(np.uint16).view(dtype), "made up: standard normal"
+    return np.asarray(normal).astype(dtype), "made up: standard normal"
+
+
+def _summary(value: object) -> str:
+    if isinstance(value, list):
+        return f"list of {len(value)}: [{', '.join(_summary(item) for item in value)}]"
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    head = f"{describe(value.dtype)} {list(value.shape)}"
+    if value.size == 0 or value.dtype.metadata:
+        return head
+    numbers = value.astype(np.float32) if value.dtype.kind == "V" else value
+    with np.printoptions(precision=4, threshold=12, edgeitems=4, linewidth=110, suppress=True):
+        shown = np.array2string(numbers.reshape(-1))
+    if numbers.dtype.kind == "b":
+        return f"{head}, {int(numbers.sum())} true\n  {shown}"
+    return f"{head}, min {numbers.min():.5g}, max {numbers.max():.5g}, mean {numbers.mean():.5g}\n  {shown}"
+
+
+def _storable(value: object) -> Any:
+    """As an array that an .npz file can hold: types that numpy has no name for as unsigned integers."""
+    if isinstance(value, np.ndarray) and (value.dtype.kind == "V" or value.dtype.metadata):
+        return np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
+    if value is None:
+        return np.zeros(0)
+    return np.asarray(value)

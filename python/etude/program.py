@@ -1,0 +1,202 @@
+"""A program: an open `.pte` file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from etude._lib import ErrorBlock, Handle, ffi, lib, text
+from etude.errors import EtudeKeyError, EtudeNotImplementedError, EtudeStateError
+from etude.metadata import MemoryReport, MethodMeta, new_sized
+from etude.method import Method
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_SEGMENT_KINDS = {
+    lib.ETUDE_SEGMENT_UNUSED: "unused",
+    lib.ETUDE_SEGMENT_CONSTANT: "constant",
+    lib.ETUDE_SEGMENT_MUTABLE: "mutable",
+    lib.ETUDE_SEGMENT_DELEGATE: "delegate",
+    lib.ETUDE_SEGMENT_NAMED: "named",
+}
+
+
+class Segment(NamedTuple):
+    """A stretch of the file: what it is for, where it begins, and its bytes."""
+
+    kind: str
+    offset: int
+    size: int
+
+
+class Program:
+    """An open program. `Runtime.load_program` and `etude.load` make one.
+
+    Methods are `program["forward"]`, `program.forward` or `program.load_method("forward")`; they are loaded when first asked for, and are
+    the same object each time. Programs are safe to use from several threads. Methods keep what they need of a program, so that objects may
+    die, or be closed, in any order.
+    """
+
+    def __init__(self, handle: Handle, title: str) -> None:
+        """For `Runtime.load_program`: takes over `handle`, an etude_program."""
+        self._handle: Handle | None = handle
+        self._title = title
+        self._methods: dict[str, Method] = {}
+        self._lock = threading.Lock()
+        count = lib.etude_program_method_count(handle.pointer)
+        self._names = [text(lib.etude_program_method_name(handle.pointer, i)) for i in range(count)]
+
+    @property
+    def method_names(self) -> set[str]:
+        """The names of the methods."""
+        return set(self._names)
+
+    def load_method(self, name: str, *, fresh: bool = False, memory_limit: int = 0, instruction_limit: int = 0) -> Method:
+        """Load a method, or return the one that was loaded before.
+
+        With the name alone, the same object is returned each time, as in ExecuTorch; so its state is kept. With `fresh=True`, or any other
+        setting, a new one is loaded, which belongs to the caller alone: its own memory, its own state unless the file's plan shares it,
+        and another thread may use it.
+
+        memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB.
+        instruction_limit: most instructions that one execution may run; 0 = 10,000,000.
+
+        Raises EtudeKeyError (no such method, or no such backend, with those that exist), EtudeOperatorError (with all operators that
+        are missing), EtudeMemoryError, EtudeProgramError.
+        """
+        if fresh or memory_limit or instruction_limit:
+            return self._load(name, memory_limit, instruction_limit)
+        with self._lock:
+            method = self._methods.get(name)
+            if method is None or method._handle is None:
+                method = self._methods[name] = self._load(name, 0, 0)
+            return method
+
+    def _load(self, name: str, memory_limit: int, instruction_limit: int) -> Method:
+        handle = self._open()
+        index = self._index(name)
+        config = new_sized("etude_method_config")
+        config.memory_limit = memory_limit
+        config.instruction_limit = instruction_limit
+        error = ErrorBlock()
+        pointer = ffi.new("etude_method **")
+        error.check(lib.etude_method_load(handle.pointer, name.encode(), config, pointer, error.pointer))
+        return Method(handle, index, name, Handle(pointer[0], lib.etude_method_free, handle))
+
+    def metadata(self, name: str) -> MethodMeta:
+        """Inputs, outputs and needs of a method, without loading it."""
+        return MethodMeta(self._open(), self._index(name))
+
+    def memory(self, name: str) -> MemoryReport:
+        """Bytes that loading a method would take."""
+        info = new_sized("etude_memory_info")
+        error = ErrorBlock()
+        handle = self._open()
+        error.check(lib.etude_program_method_memory(handle.pointer, self._index(name), info, error.pointer))
+        return MemoryReport.from_info(info)
+
+    def missing_operators(self, name: str | None = None) -> list[str]:
+        """Operators that this build has not got, each once, with the dtypes of their first use; of one method or of all."""
+        handle = self._open()
+        indices = range(len(self._names)) if name is None else [self._index(name)]
+        buffer = ffi.new("char[512]")
+        error = ErrorBlock()
+        found: dict[str, None] = {}
+        for method in indices:
+            row = 0
+            while True:
+                status = lib.etude_program_missing_operator(handle.pointer, method, row, buffer, 512, error.pointer)
+                if status == lib.ETUDE_NOT_FOUND:
+                    break
+                error.check(status)
+                found[text(buffer)] = None
+                row += 1
+        return list(found)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments of the file, in its order."""
+        handle = self._open()
+        info = new_sized("etude_segment_info")
+        error = ErrorBlock()
+        found = []
+        for i in range(lib.etude_program_segment_count(handle.pointer)):
+            error.check(lib.etude_program_segment_info(handle.pointer, i, info, error.pointer))
+            found.append(Segment(_SEGMENT_KINDS.get(info.kind, str(info.kind)), int(info.offset), int(info.size)))
+        return found
+
+    def write_etdump_result_to_file(self, etdump_path: str, debug_buffer_path: str) -> None:
+        """ExecuTorch's event dump; etude records none."""
+        raise EtudeNotImplementedError("etude records no event dump (etdump)")
+
+    def __getitem__(self, name: str) -> Method:
+        return self.load_method(name)
+
+    def __getattr__(self, name: str) -> Method:
+        if not name.startswith("_") and name in self._names:
+            return self.load_method(name)
+        known = "" if name.startswith("_") else f"; the methods of this program are {self._known()}"
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{known}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self._names if name.isidentifier())]
+
+    def __call__(self, *inputs: object, **options: Any) -> list[Any]:
+        """Run the one method, or the one that is called "forward"; see `Method.execute` for the options."""
+        if len(self._names) != 1 and "forward" not in self._names:
+            raise EtudeStateError(f"which method? this program has {self._known()}; use program[name](…)")
+        return self.load_method("forward" if "forward" in self._names else self._names[0])(*inputs, **options)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def close(self) -> None:
+        """Free the methods that `load_method(name)` has made, and the file. Fresh methods live on. Closing twice is fine."""
+        if self._handle is None:
+            return
+        with self._lock:
+            for method in self._methods.values():
+                method.close()
+            self._methods = {}
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.release()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = self.__dict__.get("_handle")
+        if handle is not None:
+            self._handle = None
+            handle.release()
+
+    def __repr__(self) -> str:
+        return f"<etude.Program {self._title}: {self._known()}{' (closed)' if self._handle is None else ''}>"
+
+    def _open(self) -> Handle:
+        if self._handle is None:
+            raise EtudeStateError("this program is closed")
+        return self._handle
+
+    def _known(self) -> str:
+        return ", ".join(repr(name) for name in self._names)
+
+    def _index(self, name: str) -> int:
+        try:
+            return self._names.index(name)
+        except ValueError:
+            error = EtudeKeyError(f"this program has no method {name!r}; it has: {self._known()}")
+            error.subject = str(name)
+            raise error from None

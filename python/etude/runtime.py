@@ -1,0 +1,189 @@
+"""The runtime: what this build can do, and the way to open programs. The names are those of `executorch.runtime`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from etude._lib import ErrorBlock, Handle, ffi, lib, text
+from etude._sources import Source, loader_array
+from etude.enums import Verification
+from etude.errors import EtudeNotImplementedError, EtudeValueError
+from etude.metadata import new_sized
+from etude.program import Program
+
+
+class BackendRegistry:
+    """The backends of a runtime."""
+
+    def __init__(self, runtime: Handle) -> None:
+        """For `Runtime`."""
+        self._runtime = runtime
+
+    @property
+    def registered_backend_names(self) -> list[str]:
+        """The names of all backends."""
+        pointer = self._runtime.pointer
+        return [text(lib.etude_runtime_backend_name(pointer, i)) for i in range(lib.etude_runtime_backend_count(pointer))]
+
+    def is_available(self, backend_name: str) -> bool:
+        """Is a backend of that name there, and able to work on this machine?"""
+        return lib.etude_runtime_backend_available(self._runtime.pointer, backend_name.encode())
+
+    def __repr__(self) -> str:
+        return f"<etude.BackendRegistry: {', '.join(self.registered_backend_names) or 'empty'}>"
+
+
+class OperatorRegistry:
+    """The operators of a runtime."""
+
+    def __init__(self, runtime: Handle) -> None:
+        """For `Runtime`."""
+        self._runtime = runtime
+
+    @property
+    def operator_names(self) -> set[str]:
+        """The names of all operators, with overload: "aten::add.out"."""
+        pointer = self._runtime.pointer
+        return {text(lib.etude_runtime_kernel(pointer, i).name) for i in range(lib.etude_runtime_kernel_count(pointer))}
+
+    def __repr__(self) -> str:
+        return f"<etude.OperatorRegistry of {lib.etude_runtime_kernel_count(self._runtime.pointer)} operators>"
+
+
+class Runtime:
+    """Kernels, backends and threads. `Runtime.get()` is the one that everybody uses; two runtimes do not see each other.
+
+    A runtime may be used from several threads. After a fork, runtimes without threads of their own (the default) work on in the child.
+    """
+
+    _shared: ClassVar[Runtime | None] = None
+    _shared_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, *, threads: int = 1) -> None:
+        """A runtime of its own, whose kernels use up to `threads` threads; 1 = only the caller's."""
+        if not 1 <= threads <= 256:
+            raise EtudeValueError(f"threads must be from 1 to 256, not {threads}")
+        error = ErrorBlock()
+        pointer = ffi.new("etude_runtime **")
+        error.check(lib.etude_host_runtime_create(threads, pointer, error.pointer))
+        self._handle = Handle(pointer[0], _Free(threads))
+        self._threads = threads
+        self._backends = BackendRegistry(self._handle)
+        self._operators = OperatorRegistry(self._handle)
+
+    @classmethod
+    def get(cls) -> Runtime:
+        """The process-wide runtime."""
+        with cls._shared_lock:
+            if cls._shared is None:
+                cls._shared = cls()
+            return cls._shared
+
+    @property
+    def threads(self) -> int:
+        """The most threads that a kernel uses."""
+        return self._threads
+
+    @property
+    def backend_registry(self) -> BackendRegistry:
+        """The backends."""
+        return self._backends
+
+    @property
+    def operator_registry(self) -> OperatorRegistry:
+        """The operators."""
+        return self._operators
+
+    def load_program(
+        self,
+        data: Any,
+        *,
+        verification: Verification = Verification.InternalConsistency,
+        enable_etdump: bool = False,
+        debug_buffer_size: int = 0,
+        data_path: Any = None,
+    ) -> Program:
+        """Open a program.
+
+        data: a path (the file is mapped and must not change), `bytes` (used in place), a bytearray, memoryview or other buffer (copied), or
+            a binary file object (read to its end).
+        verification: how much is checked now; see `Verification`.
+        data_path: the `.ptd` file with external data, or a list of several; each as `data`.
+        enable_etdump, debug_buffer_size: of ExecuTorch; etude has no event dump, so only False and 0 are taken.
+
+        Raises EtudeFileNotFoundError, EtudeOSError, EtudeProgramError (the message tells a file of another kind from one of another version
+        and from a damaged one), EtudeDataError, EtudeTypeError.
+        """
+        if enable_etdump or debug_buffer_size:
+            raise EtudeNotImplementedError("etude records no event dump (etdump): leave enable_etdump and debug_buffer_size alone")
+        opened: list[Source] = []
+        try:
+            opened.append(Source(data, "program"))
+            opened.extend(Source(item, "data file") for item in _several(data_path))
+            config = new_sized("etude_program_config")
+            config.verification = int(Verification(verification))
+            external = loader_array(opened[1:])
+            config.external = external
+            config.external_count = len(opened) - 1
+            error = ErrorBlock()
+            pointer = ffi.new("etude_program **")
+            error.check(lib.etude_program_load(self._handle.pointer, opened[0].loader, config, pointer, error.pointer))
+        except BaseException:
+            for source in opened:
+                source.close()
+            raise
+        handle = Handle(pointer[0], lib.etude_program_free, self._handle, [source.keep for source in opened])
+        title = repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else f"from {type(data).__name__}"
+        return Program(handle, title)
+
+    def __del__(self) -> None:
+        handle = self.__dict__.pop("_handle", None)
+        if handle is not None:
+            handle.release()
+
+    def __repr__(self) -> str:
+        return (
+            f"<etude.Runtime {text(lib.etude_version())}: {lib.etude_runtime_kernel_count(self._handle.pointer)} operators, "
+            f"backends: {', '.join(self._backends.registered_backend_names) or 'none'}, threads: {self._threads}>"
+        )
+
+
+class _Free:
+    """Frees a runtime; but not in a child after a fork, if it has threads, which only the parent can join."""
+
+    def __init__(self, threads: int) -> None:
+        self._process = os.getpid() if threads > 1 else None
+
+    def __call__(self, pointer: Any) -> None:
+        if self._process is None or self._process == os.getpid():
+            lib.etude_host_runtime_free(pointer)
+
+
+def _several(data_path: Any) -> Sequence[Any]:
+    if data_path is None:
+        return ()
+    if isinstance(data_path, (list, tuple)):
+        return data_path
+    return (data_path,)
+
+
+def load(
+    data: Any,
+    *,
+    data_path: Any = None,
+    verification: Verification = Verification.InternalConsistency,
+    threads: int | None = None,
+) -> Program:
+    """Open a program in the process-wide runtime, or, where `threads` is given, in one of its own with so many threads.
+
+    >>> program = etude.load("model.pte")
+    >>> y, = program(x)                     # its only method, or "forward"
+    >>> y, = program["forward"](x)          # the same by name
+
+    See `Runtime.load_program` for what `data` and `data_path` may be and what is raised.
+    """
+    runtime = Runtime.get() if threads is None else Runtime(threads=threads)
+    return runtime.load_program(data, data_path=data_path, verification=verification)
