@@ -1,0 +1,214 @@
+/* A bare-metal program for a Cortex-M4: runs programs out of read-only memory with nothing but an arena, and checks
+ * the results against the goldens that were embedded with them.
+ *
+ * No operating system and no heap; what libc gives is mem*, str* and libm. Text leaves through semihosting. */
+#include "etude/etude.h"
+#include "etude/host.h" /* for the table of kernels alone */
+
+typedef struct firmware_tensor {
+  int8_t scalar_type;
+  uint8_t rank;
+  const int32_t *sizes;
+  const uint8_t *data;
+  uint32_t size; /* bytes */
+} firmware_tensor;
+
+typedef struct firmware_case {
+  const char *name;
+  const char *method;
+  const uint8_t *program;
+  uint32_t program_size;
+  const firmware_tensor *inputs;
+  uint32_t input_count;
+  const firmware_tensor *outputs;
+  uint32_t output_count;
+  float atol;
+  float rtol;
+} firmware_case;
+
+#include "models.h"
+
+#include <string.h>
+
+#ifndef ARENA_BYTES
+#define ARENA_BYTES (1024u * 1024u)
+#endif
+
+void reset_handler(void);
+void fault_handler(void);
+
+static uint8_t arena_memory[ARENA_BYTES];
+
+static int semihost(int operation, const void *argument) {
+  register int r0 __asm__("r0") = operation;
+  register const void *r1 __asm__("r1") = argument;
+
+  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+  return r0;
+}
+
+static void print(const char *text) {
+  (void)semihost(0x04, text);
+}
+
+static void leave(uint32_t code) {
+  const uint32_t block[2] = {0x20026, code};
+
+  (void)semihost(0x20, block);
+  for (;;) {
+  }
+}
+
+/* etude_error_set is a formatter without stdio, and serves as one. */
+#define PRINT(...)                                   \
+  do {                                               \
+    etude_error line_ = ETUDE_ERROR_INIT;            \
+    (void)etude_error_set(&line_, 0, __VA_ARGS__);   \
+    print(line_.message);                            \
+    print("\n");                                     \
+  } while (0)
+
+static bool equal_floats(const float *got, const float *want, size_t count, float atol, float rtol) {
+  for (size_t i = 0; i < count; i++) {
+    const float difference = got[i] > want[i] ? got[i] - want[i] : want[i] - got[i];
+    const float size = want[i] < 0 ? -want[i] : want[i];
+
+    if (!(difference <= atol + rtol * size)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool equal_tensors(const etude_tensor *got, const firmware_tensor *want, const firmware_case *c) {
+  if (got->scalar_type != want->scalar_type || got->rank != want->rank || etude_tensor_nbytes(got) != want->size ||
+      memcmp(got->sizes, want->sizes, want->rank * sizeof(int32_t)) != 0) {
+    return false;
+  }
+  if (want->scalar_type == ETUDE_FLOAT) {
+    return equal_floats((const float *)got->data, (const float *)(const void *)want->data, want->size / 4, c->atol,
+                        c->rtol);
+  }
+  return memcmp(got->data, want->data, want->size) == 0;
+}
+
+static etude_status set_input(etude_method *method, uint32_t index, const firmware_tensor *from, etude_error *error) {
+  int32_t sizes[ETUDE_MAX_RANK];
+  etude_tensor tensor;
+  etude_value value;
+
+  memcpy(sizes, from->sizes, from->rank * sizeof(int32_t));
+  memset(&tensor, 0, sizeof tensor);
+  tensor.data = (void *)(uintptr_t)from->data;
+  tensor.capacity = from->size;
+  tensor.sizes = sizes;
+  tensor.rank = from->rank;
+  tensor.scalar_type = from->scalar_type;
+  tensor.flags = ETUDE_TENSOR_READONLY;
+  memset(&value, 0, sizeof value);
+  value.tag = ETUDE_VALUE_TENSOR;
+  value.as.tensor = &tensor;
+  return etude_method_set_input(method, index, &value, error);
+}
+
+static bool check_outputs(etude_method *method, const firmware_case *c, etude_error *error) {
+  for (uint32_t i = 0; i < c->output_count; i++) {
+    etude_value value;
+
+    if (etude_method_get_output(method, i, &value, error) != ETUDE_OK || value.tag != ETUDE_VALUE_TENSOR ||
+        !equal_tensors(value.as.tensor, &c->outputs[i], c)) {
+      PRINT("%s: output %u is wrong", c->name, i);
+      return false;
+    }
+  }
+  return true;
+}
+
+static etude_status run(etude_method *method, const firmware_case *c, etude_error *error) {
+  etude_status status = ETUDE_OK;
+
+  for (uint32_t i = 0; i < c->input_count && status == ETUDE_OK; i++) {
+    status = set_input(method, i, &c->inputs[i], error);
+  }
+  return status == ETUDE_OK ? etude_method_execute(method, error) : status;
+}
+
+static bool run_case(const firmware_case *c) {
+  etude_error error = ETUDE_ERROR_INIT;
+  etude_arena arena;
+  etude_allocator allocator;
+  etude_runtime *runtime = NULL;
+  etude_program *program = NULL;
+  etude_method *method = NULL;
+  uint32_t count = 0;
+  const etude_kernel *kernels = etude_portable_kernels(&count);
+  const etude_data_loader loader = etude_data_from_memory(c->program, c->program_size);
+  etude_status status;
+  bool right = false;
+
+  etude_arena_init(&arena, arena_memory, sizeof arena_memory);
+  allocator = etude_arena_allocator(&arena);
+  status = etude_runtime_create(&allocator, NULL, &runtime, &error);
+  if (status == ETUDE_OK) {
+    status = etude_runtime_add_kernels(runtime, kernels, count, &error);
+  }
+  if (status == ETUDE_OK) {
+    status = etude_program_load(runtime, &loader, NULL, &program, &error);
+  }
+  if (status == ETUDE_OK) {
+    status = etude_method_load(program, c->method, NULL, &method, &error);
+  }
+  if (status == ETUDE_OK) {
+    status = run(method, c, &error);
+  }
+  if (status == ETUDE_OK) {
+    right = check_outputs(method, c, &error);
+  } else {
+    PRINT("%s: %s: %s", c->name, etude_status_name(status), error.message);
+  }
+  etude_method_free(method);
+  etude_program_free(program);
+  etude_runtime_free(runtime);
+  PRINT("%s: %s, file %u bytes in place, peak %z bytes of arena, %z left after", c->name, right ? "right" : "WRONG",
+        c->program_size, arena.peak, arena.used);
+  return right && arena.used == 0;
+}
+
+static void firmware_main(void) {
+  uint32_t failed = 0;
+  const uint32_t count = (uint32_t)(sizeof firmware_cases / sizeof firmware_cases[0]);
+
+  for (uint32_t i = 0; i < count; i++) {
+    failed += !run_case(&firmware_cases[i]);
+  }
+  PRINT("%u passed, %u failed", count - failed, failed);
+  leave(failed != 0);
+}
+
+extern uint32_t image_stack_top[], image_data_start[], image_data_end[], image_data_load[];
+extern uint32_t image_bss_start[], image_bss_end[];
+
+void fault_handler(void) {
+  print("fault\n");
+  leave(2);
+}
+
+void reset_handler(void) {
+  volatile uint32_t *const cpacr = (volatile uint32_t *)0xE000ED88u;
+
+  *cpacr |= 0xFu << 20; /* the floating-point unit */
+  __asm__ volatile("dsb\n isb" ::: "memory");
+  memcpy(image_data_start, image_data_load, (size_t)((char *)image_data_end - (char *)image_data_start));
+  memset(image_bss_start, 0, (size_t)((char *)image_bss_end - (char *)image_bss_start));
+  firmware_main();
+}
+
+typedef void (*vector)(void);
+
+__attribute__((section(".vectors"), used)) static const vector vectors[16] = {
+    (vector)(uintptr_t)image_stack_top,
+    reset_handler,
+    fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
+    fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
+    fault_handler, fault_handler,
+};

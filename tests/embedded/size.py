@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Build the core as for a Cortex-M4 without an operating system, and hold it to its budget.
+
+Prints the bytes of code and constants of each file and together. Fails where a file does not compile clean, static
+RAM is not 0, the code is beyond the budget, or the core needs more from outside than memory and string functions
+(plus arithmetic helpers of the compiler itself, which are linked in first and listed).
+
+    size.py [--budget BYTES] [--define NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CC = "arm-none-eabi-gcc"
+MACHINE = ["-mcpu=cortex-m4", "-mthumb"]
+FLAGS = [
+    *MACHINE,
+    "-Os",
+    "-ffreestanding",
+    "-std=c99",
+    "-pedantic",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-DETUDE_BUILD",
+    "-DNDEBUG",
+]
+ALLOWED = re.compile(r"mem(cpy|set|move|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)")
+
+
+def run(*command: str) -> str:
+    """Run a command and return what it printed; its failure ends the script with its message."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def sections(obj: Path) -> tuple[int, int]:
+    """Bytes of (code and constants, static RAM) of an object file."""
+    text, data, bss = run("arm-none-eabi-size", "-B", str(obj)).splitlines()[1].split()[:3]
+    return int(text), int(data) + int(bss)
+
+
+def undefined(obj: Path) -> list[str]:
+    """Names an object file needs from elsewhere."""
+    return sorted(line.split()[-1] for line in run("arm-none-eabi-nm", "-u", str(obj)).splitlines())
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=int, default=0, help="most bytes of code and constants; 0 = only print")
+    parser.add_argument("--define", action="append", default=[], metavar="NAME", help="preprocessor macro")
+    args = parser.parse_args()
+    problems: list[str] = []
+    total = ram = 0
+    with tempfile.TemporaryDirectory() as folder:
+        objects: list[Path] = []
+        print(f"{'file':<16} {'bytes':>7} {'RAM':>5}   ({CC} {' '.join(MACHINE)} -Os)")
+        for source in sorted((ROOT / "c" / "core").glob("*.c")):
+            obj = Path(folder) / (source.stem + ".o")
+            defines = [f"-D{name}" for name in args.define]
+            run(CC, *FLAGS, *defines, f"-I{ROOT / 'include'}", "-c", str(source), "-o", str(obj))
+            text, static = sections(obj)
+            print(f"{source.name:<16} {text:>7} {static:>5}")
+            total, ram = total + text, ram + static
+            objects.append(obj)
+        print(f"{'total':<16} {total:>7} {ram:>5}")
+        core, whole = Path(folder) / "core.o", Path(folder) / "whole.o"
+        names = [str(obj) for obj in objects]
+        run(CC, *MACHINE, "-r", "-nostdlib", "-o", str(core), *names)
+        run(CC, *MACHINE, "-r", "-nostdlib", "-o", str(whole), *names, "-lgcc")
+        needs, left = undefined(core), undefined(whole)
+    helpers = [name for name in needs if name not in left]
+    print("needs from outside:", ", ".join(left) or "nothing")
+    print("helpers of the compiler:", ", ".join(helpers) or "none")
+    if ram != 0:
+        problems.append(f"{ram} bytes of static RAM; there must be none")
+    strangers = [name for name in left if not ALLOWED.fullmatch(name)]
+    if strangers:
+        problems.append("needs more than memory and string functions: " + ", ".join(strangers))
+    if args.budget and total > args.budget:
+        problems.append(f"{total} bytes, {total - args.budget} beyond the budget of {args.budget}")
+    for problem in problems:
+        print("FAILED:", problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
