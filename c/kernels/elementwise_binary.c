@@ -1,0 +1,276 @@
+/* Elementwise operators of two operands. Each is one kernel for all its forms: an operand is a tensor or a number,
+   whichever the overload says. Integers wrap, and no loop divides by zero: divisors are checked before, but memory
+   that a program lets overlap may change meanwhile. */
+#include <math.h>
+
+#include "elementwise.h"
+
+#define REALS(name, on_float, on_double)               \
+  ETUDE_LOOP_2(name##_float, float, float, , on_float) \
+  ETUDE_LOOP_2(name##_double, double, double, , on_double)
+#define INTS(name, on_int) ETUDE_LOOP_2(name##_int, int64_t, int64_t, , on_int)
+#define TESTS(name, test)                              \
+  ETUDE_LOOP_2(name##_float, float, uint8_t, , test)   \
+  ETUDE_LOOP_2(name##_double, double, uint8_t, , test) \
+  ETUDE_LOOP_2(name##_int, int64_t, uint8_t, , test)
+
+#define OP_ANY(name, flags) static const etude_op name##_op = {name##_float, name##_double, name##_int, flags};
+#define OP_REAL(name, flags) static const etude_op name##_op = {name##_float, name##_double, NULL, flags};
+#define OP_INT(name, flags) static const etude_op name##_op = {NULL, NULL, name##_int, flags};
+#define BINARY(name) ETUDE_OP_KERNEL(etude_aten_##name##_out, name##_op, 2, 2)
+
+#define U(x) ((uint64_t)(x))
+
+/* ----- sums and products ----- */
+
+/* The forms with a factor (alpha, in p) and, for the usual factor of one, without. */
+#define SUMS(name, plain, scaled, plain_int, scaled_int)                                      \
+  REALS(name, plain, plain)                                                                   \
+  INTS(name, plain_int)                                                                       \
+  ETUDE_LOOP_2(name##_scaled_float, float, float, const float alpha = (float)p[0].d;, scaled) \
+  ETUDE_LOOP_2(name##_scaled_double, double, double, const double alpha = p[0].d;, scaled)    \
+  ETUDE_LOOP_2(name##_scaled_int, int64_t, int64_t, const uint64_t alpha = U(p[0].i);, scaled_int)
+
+SUMS(add, a + b, a + alpha * b, U(a) + U(b), U(a) + alpha * U(b))
+SUMS(sub, a - b, a - alpha * b, U(a) - U(b), U(a) - alpha * U(b))
+SUMS(rsub, b - a, b - alpha * a, U(b) - U(a), U(b) - alpha * U(a))
+
+/* (self, other, alpha, out, out) */
+static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *plain,
+                        const etude_op *scaled) {
+  etude_operand operands[2];
+  etude_scalar alpha;
+  etude_tensor *out;
+  int32_t common;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  for (uint32_t k = 0; k < 2; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
+  TRY(etude_arg_scalar(ctx, args, 2, &alpha));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_common_dtype(ctx, operands, 2, &common));
+  if (alpha.tag == ETUDE_VALUE_DOUBLE && !etude_dtype_is_float(common)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "alpha must be an integer for operands of type %y",
+                             (int)common);
+  }
+  return etude_op_run(ctx, alpha.d == 1 ? plain : scaled, operands, 2, out, &alpha);
+}
+
+#define SUM(name, flags)       \
+  OP_ANY(name, flags)          \
+  OP_ANY(name##_scaled, flags) \
+  KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op); }
+
+SUM(add, ETUDE_OP_EXACT)
+SUM(sub, ETUDE_OP_EXACT | ETUDE_OP_NO_BOOL)
+SUM(rsub, ETUDE_OP_EXACT | ETUDE_OP_NO_BOOL)
+
+REALS(mul, a * b, a * b)
+INTS(mul, U(a) * U(b))
+OP_ANY(mul, ETUDE_OP_EXACT)
+BINARY(mul)
+
+/* ----- divisions ----- */
+
+static int64_t int_divide(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return b == -1 ? (int64_t)(0u - U(a)) : a / b;
+}
+
+/* The remainder has the sign of a. */
+static int64_t int_fmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+
+static int64_t int_floor_divide(int64_t a, int64_t b) {
+  const int64_t quotient = int_divide(a, b);
+  return int_fmod(a, b) != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+/* The remainder has the sign of b. */
+static int64_t int_remainder(int64_t a, int64_t b) {
+  const int64_t rest = int_fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/* As Python divides: the quotient that goes with the remainder, which is exact, and not floor(a / b). */
+#define REAL_DIVISIONS(T, f)                                     \
+  static T real_remainder_##T(T a, T b) {                        \
+    const T rest = fmod##f(a, b);                                \
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; \
+  }                                                              \
+  static T real_floor_divide_##T(T a, T b) {                     \
+    T quotient, whole;                                           \
+    if (b == 0) return a / b;                                    \
+    quotient = (a - real_remainder_##T(a, b)) / b;               \
+    if (quotient == 0) return copysign##f(0, a / b);             \
+    whole = floor##f(quotient);                                  \
+    return quotient - whole > (T)0.5 ? whole + 1 : whole;        \
+  }
+REAL_DIVISIONS(float, f)
+REAL_DIVISIONS(double, )
+
+REALS(div, a / b, a / b)
+OP_REAL(div, ETUDE_OP_FLOAT | ETUDE_OP_EXACT)
+BINARY(div)
+
+REALS(div_trunc, truncf(a / b), trunc(a / b))
+INTS(div_trunc, int_divide(a, b))
+OP_ANY(div_trunc, ETUDE_OP_EXACT | ETUDE_OP_NONZERO)
+
+REALS(floor_divide, real_floor_divide_float(a, b), real_floor_divide_double(a, b))
+INTS(floor_divide, int_floor_divide(a, b))
+OP_ANY(floor_divide, ETUDE_OP_EXACT | ETUDE_OP_NONZERO)
+BINARY(floor_divide)
+
+KERNEL(etude_aten_div_mode_out) {
+  const char *mode;
+  uint32_t length;
+  const etude_op *op = NULL;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_string_or_none(ctx, args, 2, &mode, &length));
+  if (mode == NULL) {
+    op = &div_op;
+  } else if (length == 5 && memcmp(mode, "trunc", 5) == 0) {
+    op = &div_trunc_op;
+  } else if (length == 5 && memcmp(mode, "floor", 5) == 0) {
+    op = &floor_divide_op;
+  } else {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "rounding_mode must be 'trunc', 'floor' or None, is %q",
+                             mode);
+  }
+  return etude_op_call(ctx, args, arg_count, op, 2, 3, NULL);
+}
+
+REALS(fmod, fmodf(a, b), fmod(a, b))
+INTS(fmod, int_fmod(a, b))
+OP_ANY(fmod, ETUDE_OP_NONZERO)
+BINARY(fmod)
+
+REALS(remainder, real_remainder_float(a, b), real_remainder_double(a, b))
+INTS(remainder, int_remainder(a, b))
+OP_ANY(remainder, ETUDE_OP_NONZERO)
+BINARY(remainder)
+
+/* ----- powers ----- */
+
+/* By squaring, modulo 2^64. Negative exponents give the truncated reciprocal. */
+static int64_t int_pow(int64_t base, int64_t exponent) {
+  uint64_t result = 1;
+  uint64_t square = U(base);
+  if (exponent < 0) {
+    if (base == 1) return 1;
+    if (base == -1) return (exponent & 1) != 0 ? -1 : 1;
+    return 0;
+  }
+  for (uint64_t e = U(exponent); e != 0; e >>= 1) {
+    if ((e & 1) != 0) result *= square;
+    square *= square;
+  }
+  return (int64_t)result;
+}
+
+REALS(pow, powf(a, b), pow(a, b))
+INTS(pow, int_pow(a, b))
+OP_ANY(pow, ETUDE_OP_EXACT)
+BINARY(pow)
+
+/* Powers of floats that need no pow(); the exponent operand only takes part in the promotion. */
+#define FIXED_POWER(name, on_float, on_double)             \
+  ETUDE_LOOP_1(name##_float, float, float, , on_float)     \
+  ETUDE_LOOP_1(name##_double, double, double, , on_double) \
+  OP_REAL(name, 0)
+FIXED_POWER(pow_half, sqrtf(a), sqrt(a))
+FIXED_POWER(pow_2, a *a, a *a)
+FIXED_POWER(pow_3, a *a *a, a *a *a)
+FIXED_POWER(pow_minus_half, 1 / sqrtf(a), 1 / sqrt(a))
+
+static const etude_op *power_op(double exponent) {
+  if (exponent == 2) return &pow_2_op;
+  if (exponent == 0.5) return &pow_half_op;
+  if (exponent == 3) return &pow_3_op;
+  return exponent == -0.5 ? &pow_minus_half_op : &pow_op;
+}
+
+KERNEL(etude_aten_pow_scalar_out) {
+  etude_operand operands[2];
+  etude_scalar exponent;
+  int32_t common;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_operand_get(ctx, args, 0, &operands[0]));
+  TRY(etude_arg_scalar(ctx, args, 1, &exponent));
+  operands[1] = etude_operand_number(exponent);
+  TRY(etude_common_dtype(ctx, operands, 2, &common));
+  if (etude_dtype_is_float(common)) return etude_op_call(ctx, args, arg_count, power_op(exponent.d), 2, 2, NULL);
+  if (exponent.i < 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "an integer can't be raised to a negative integer power");
+  }
+  return etude_op_call(ctx, args, arg_count, &pow_op, 2, 2, NULL);
+}
+
+/* ----- selection and geometry ----- */
+
+/* nan wins. */
+REALS(maximum, a > b || a != a ? a : b, a > b || a != a ? a : b)
+INTS(maximum, a > b ? a : b)
+OP_ANY(maximum, 0)
+BINARY(maximum)
+REALS(minimum, a < b || a != a ? a : b, a < b || a != a ? a : b)
+INTS(minimum, a < b ? a : b)
+OP_ANY(minimum, 0)
+BINARY(minimum)
+
+/* nan loses. */
+REALS(fmax, fmaxf(a, b), fmax(a, b))
+static const etude_op fmax_op = {fmax_float, fmax_double, maximum_int, 0};
+BINARY(fmax)
+REALS(fmin, fminf(a, b), fmin(a, b))
+static const etude_op fmin_op = {fmin_float, fmin_double, minimum_int, 0};
+BINARY(fmin)
+
+REALS(atan2, atan2f(a, b), atan2(a, b))
+OP_REAL(atan2, ETUDE_OP_FLOAT)
+BINARY(atan2)
+REALS(copysign, copysignf(a, b), copysign(a, b))
+OP_REAL(copysign, ETUDE_OP_FLOAT)
+BINARY(copysign)
+REALS(hypot, hypotf(a, b), hypot(a, b))
+OP_REAL(hypot, 0)
+BINARY(hypot)
+
+/* ----- tests ----- */
+
+#define TEST(name, test)      \
+  TESTS(name, test)           \
+  OP_ANY(name, ETUDE_OP_BOOL) \
+  BINARY(name)
+
+TEST(eq, a == b)
+TEST(ne, a != b)
+TEST(lt, a < b)
+TEST(le, a <= b)
+TEST(gt, a > b)
+TEST(ge, a >= b)
+TEST(logical_and, (a != 0) & (b != 0))
+TEST(logical_or, (a != 0) | (b != 0))
+TEST(logical_xor, (a != 0) ^ (b != 0))
+
+/* ----- bits ----- */
+
+INTS(bitwise_and, a & b)
+OP_INT(bitwise_and, 0)
+BINARY(bitwise_and)
+INTS(bitwise_or, a | b)
+OP_INT(bitwise_or, 0)
+BINARY(bitwise_or)
+INTS(bitwise_xor, a ^ b)
+OP_INT(bitwise_xor, 0)
+BINARY(bitwise_xor)
+
+/* Shifts by too much, or by a negative number, shift everything out. */
+INTS(bitwise_left_shift, b < 0 || b > 63 ? 0 : U(a) << b)
+OP_INT(bitwise_left_shift, 0)
+BINARY(bitwise_left_shift)
+static int64_t shift_right(int64_t a, int64_t b) {
+  const int64_t count = b < 0 || b > 63 ? 63 : b;
+  return a < 0 ? ~(int64_t)(U(~a) >> count) : (int64_t)(U(a) >> count);
+}
+INTS(bitwise_right_shift, shift_right(a, b))
+OP_INT(bitwise_right_shift, 0)
+BINARY(bitwise_right_shift)

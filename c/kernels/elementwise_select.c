@@ -1,0 +1,251 @@
+/* Elementwise operators that choose, clamp, blend and copy. */
+#include "elementwise.h"
+
+#include "strided.h"
+
+/* ----- clamp ----- */
+
+/* min(max(a, b), c): nan in any of them wins, and so does the upper bound where the bounds cross. */
+#define MAX_REAL(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define MIN_REAL(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define CLAMP_INT(a, b, c) ((a) > (c) || (b) > (c) ? (c) : (a) < (b) ? (b) : (a))
+ETUDE_LOOP_3(clamp_float, float, float, , MIN_REAL(MAX_REAL(a, b), c))
+ETUDE_LOOP_3(clamp_double, double, double, , MIN_REAL(MAX_REAL(a, b), c))
+ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , CLAMP_INT(a, b, c))
+static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
+
+static etude_operand open_bound(int32_t common, bool upper) {
+  etude_scalar bound = {ETUDE_VALUE_INT, upper ? INT64_MAX : INT64_MIN, 0};
+  if (etude_dtype_is_float(common)) {
+    bound.tag = ETUDE_VALUE_DOUBLE;
+    bound.d = etude_bits_float(upper ? 0x7f800000u : 0xff800000u);
+  }
+  return etude_operand_number(bound);
+}
+
+/* Clamp self between the arguments low and high, of which one may be missing (no argument, or None). */
+static etude_status clamp(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t out_index,
+                          uint32_t low, uint32_t high) {
+  const uint32_t bounds[2] = {low, high};
+  etude_operand operands[3], given[3];
+  bool present[2];
+  uint32_t count = 1;
+  etude_tensor *out;
+  int32_t common;
+  TRY(etude_arg_count(ctx, arg_count, out_index + 2));
+  TRY(etude_operand_get(ctx, args, 0, &operands[0]));
+  TRY(etude_arg_out(ctx, args, out_index, &out));
+  given[0] = operands[0];
+  for (uint32_t k = 0; k < 2; ++k) {
+    present[k] = bounds[k] != 0 && args[bounds[k]]->tag != ETUDE_VALUE_NONE;
+    if (!present[k]) continue;
+    TRY(etude_operand_get(ctx, args, bounds[k], &operands[k + 1]));
+    given[count++] = operands[k + 1];
+  }
+  if (count == 1) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "at least one of min and max is needed");
+  TRY(etude_common_dtype(ctx, given, count, &common));
+  for (uint32_t k = 0; k < 2; ++k) {
+    if (!present[k]) operands[k + 1] = open_bound(common, k == 1);
+  }
+  return etude_op_run(ctx, &clamp_op, operands, 3, out, NULL);
+}
+
+KERNEL(etude_aten_clamp_out) { return clamp(ctx, args, arg_count, 3, 1, 2); }
+KERNEL(etude_aten_clamp_min_out) { return clamp(ctx, args, arg_count, 2, 1, 0); }
+KERNEL(etude_aten_clamp_max_out) { return clamp(ctx, args, arg_count, 2, 0, 1); }
+
+/* The bounds are cast to the type of self: they are numbers, and a float bound must not turn integers to float. */
+KERNEL(etude_aten_hardtanh_out) {
+  etude_operand operands[3];
+  etude_scalar bound;
+  etude_tensor *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_operand_get(ctx, args, 0, &operands[0]));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  for (uint32_t k = 1; k < 3; ++k) {
+    TRY(etude_arg_scalar(ctx, args, k, &bound));
+    if (!etude_dtype_is_float(operands[0].dtype)) bound.tag = ETUDE_VALUE_INT;
+    operands[k] = etude_operand_number(bound);
+  }
+  return etude_op_run(ctx, &clamp_op, operands, 3, out, NULL);
+}
+
+/* ----- choice ----- */
+
+/* The condition is bool, whatever the others are, so the three loops take it themselves. */
+#define CHOOSE(name, T)                                                                  \
+  static void name(void *out, const void *const *in, size_t count, const void *params) { \
+    const uint8_t *const condition = in[0];                                              \
+    const T *const x = in[1];                                                            \
+    const T *const y = in[2];                                                            \
+    T *const to = out;                                                                   \
+    (void)params;                                                                        \
+    ETUDE_INDEPENDENT                                                                    \
+    for (size_t i = 0; i < count; ++i) to[i] = condition[i] != 0 ? x[i] : y[i];          \
+  }
+CHOOSE(choose_float, float)
+CHOOSE(choose_double, double)
+CHOOSE(choose_int, int64_t)
+
+static etude_status choose(etude_kernel_context *ctx, const etude_operand *condition, const etude_operand *then,
+                           const etude_operand *otherwise, int32_t common, etude_tensor *out) {
+  const int32_t compute = etude_dtype_compute(common);
+  const etude_map map = {
+    {*condition, *then, *otherwise},
+    {ETUDE_BOOL, compute, compute},
+    ETUDE_NO_DTYPE,
+    3,
+    compute,
+    common,
+    compute == ETUDE_FLOAT ? choose_float : compute == ETUDE_DOUBLE ? choose_double : choose_int,
+    NULL,
+  };
+  if (condition->dtype != ETUDE_BOOL && condition->dtype != ETUDE_BYTE) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the condition must be bool, is %y", (int)condition->dtype);
+  }
+  return etude_map_run(ctx, &map, out);
+}
+
+/* (condition, self, other, out, out) */
+KERNEL(etude_aten_where_out) {
+  etude_operand operands[3];
+  etude_tensor *out;
+  int32_t common;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  for (uint32_t k = 0; k < 3; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_common_dtype(ctx, operands + 1, 2, &common));
+  return choose(ctx, &operands[0], &operands[1], &operands[2], common, out);
+}
+
+/* (self, mask, value, out, out); the value is cast to the type of self. */
+KERNEL(etude_aten_masked_fill_out) {
+  etude_operand operands[3];
+  etude_tensor *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  for (uint32_t k = 0; k < 3; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  if (!etude_dtype_can_cast(operands[2].dtype, operands[0].dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a %y value can't fill a %y tensor", (int)operands[2].dtype,
+                             (int)operands[0].dtype);
+  }
+  return choose(ctx, &operands[1], &operands[2], &operands[0], operands[0].dtype, out);
+}
+
+/* ----- blends ----- */
+
+/* p: value. */
+ETUDE_LOOP_3(addcmul_float, float, float, const float value = (float)p[0].d;, a + value * b * c)
+ETUDE_LOOP_3(addcmul_double, double, double, const double value = p[0].d;, a + value * b * c)
+ETUDE_LOOP_3(addcmul_int, int64_t, int64_t, const uint64_t value = (uint64_t)p[0].i;,
+             (uint64_t)a + value * (uint64_t)b * (uint64_t)c)
+static const etude_op addcmul_op = {addcmul_float, addcmul_double, addcmul_int, ETUDE_OP_NO_BOOL};
+ETUDE_LOOP_3(addcdiv_float, float, float, const float value = (float)p[0].d;, a + value * b / c)
+ETUDE_LOOP_3(addcdiv_double, double, double, const double value = p[0].d;, a + value * b / c)
+static const etude_op addcdiv_op = {addcdiv_float, addcdiv_double, NULL, 0};
+
+/* (self, tensor1, tensor2, value, out, out) */
+static etude_status blend(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *op) {
+  etude_scalar value;
+  TRY(etude_arg_count(ctx, arg_count, 6));
+  TRY(etude_arg_scalar(ctx, args, 3, &value));
+  return etude_op_call(ctx, args, arg_count, op, 3, 4, &value);
+}
+KERNEL(etude_aten_addcmul_out) { return blend(ctx, args, arg_count, &addcmul_op); }
+KERNEL(etude_aten_addcdiv_out) { return blend(ctx, args, arg_count, &addcdiv_op); }
+
+/* self + weight * (end - self), from the nearer end. */
+#define LERP (c < 0.5f && c > -0.5f ? a + c * (b - a) : b - (b - a) * (1 - c))
+ETUDE_LOOP_3(lerp_float, float, float, , LERP)
+ETUDE_LOOP_3(lerp_double, double, double, , LERP)
+static const etude_op lerp_op = {lerp_float, lerp_double, NULL, ETUDE_OP_EXACT};
+ETUDE_OP_KERNEL(etude_aten_lerp_out, lerp_op, 3, 3)
+
+/* ----- copies ----- */
+
+/* Elements of `src`, repeated where it broadcasts, converted to the type of `to`, which has the shape already. */
+static etude_status copy_into(etude_kernel_context *ctx, etude_tensor *to, const etude_tensor *src) {
+  const bool convertible = etude_dtype_is_real(src->scalar_type) && etude_dtype_is_real(to->scalar_type);
+  const etude_view dst_view = etude_view_of(to);
+  etude_view src_view = dst_view;
+  if (src->scalar_type != to->scalar_type && !convertible) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no conversion from %y to %y", (int)src->scalar_type,
+                             (int)to->scalar_type);
+  }
+  if (src->rank > to->rank) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T does not broadcast to %T", src, to);
+  }
+  for (uint32_t d = 0; d < to->rank; ++d) {
+    const uint32_t missing = to->rank - src->rank;
+    const int32_t size = d < missing ? 1 : src->sizes[d - missing];
+    if (size != 1 && size != to->sizes[d]) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T does not broadcast to %T", src, to);
+    }
+    src_view.strides[d] = size == 1 ? 0 : src->strides[d - missing];
+  }
+  etude_view_convert(to->data, to->scalar_type, &dst_view, src->data, src->scalar_type, &src_view);
+  return ETUDE_OK;
+}
+
+/* (self, src, non_blocking, self): in place. */
+KERNEL(etude_aten_copy_) {
+  etude_tensor *self, *src;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_out(ctx, args, 0, &self));
+  TRY(etude_arg_tensor(ctx, args, 1, &src));
+  TRY(etude_kernel_resize(ctx, self, self->sizes, self->rank));
+  return copy_into(ctx, self, src);
+}
+
+/* (self, src, non_blocking, out, out): self says the shape. */
+KERNEL(etude_aten_copy_out) {
+  etude_tensor *self, *src, *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  TRY(etude_arg_tensor(ctx, args, 1, &src));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_kernel_resize(ctx, out, self->sizes, self->rank));
+  return copy_into(ctx, out, src);
+}
+
+/* A dim order that the program asks for must be the one that it planned out with; sizes of 1 do not matter. */
+static etude_status check_dim_order(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                    const etude_tensor *out) {
+  int64_t order[ETUDE_MAX_RANK];
+  uint8_t narrow[ETUDE_MAX_RANK];
+  int32_t strides[ETUDE_MAX_RANK];
+  uint32_t count;
+  bool present, same;
+  TRY(etude_arg_int_list(ctx, args, index, order, ETUDE_MAX_RANK, &count, &present));
+  if (!present) return ETUDE_OK;
+  same = count == out->rank;
+  for (uint32_t d = 0; same && d < count; ++d) {
+    same = order[d] >= 0 && order[d] < (int64_t)count;
+    narrow[d] = (uint8_t)order[d];
+  }
+  same = same && etude_strides_from_dim_order(out->sizes, narrow, count, strides);
+  for (uint32_t d = 0; same && d < count; ++d) same = out->sizes[d] == 1 || strides[d] == out->strides[d];
+  if (same || etude_tensor_numel(out) == 0) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "out, %T, does not have the dim order that is asked for", out);
+}
+
+/* (self, non_blocking, dim_order, out, out), for both copies with a dim order. */
+KERNEL(etude_dim_order_copy) {
+  etude_tensor *self, *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_kernel_resize(ctx, out, self->sizes, self->rank));
+  TRY(check_dim_order(ctx, args, 2, out));
+  return copy_into(ctx, out, self);
+}
+
+/* (self, non_blocking, memory_format, out, out): out has its dim order. */
+KERNEL(etude_aten_to_copy_out) {
+  etude_tensor *self, *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_kernel_resize(ctx, out, self->sizes, self->rank));
+  return copy_into(ctx, out, self);
+}
