@@ -11,8 +11,9 @@
 #define PACK_ROWS 24u
 /* Below this many multiplications it is not worth waking threads. */
 #define TASK_WORK 524288.0
-/* Up to this many rows, dot products beat packing a transposed b. */
+/* Up to this many rows, dot products of at least this depth beat packing a transposed b. */
 #define DOT_ROWS 12u
+#define DOT_DEPTH 128u
 /* Columns per unit for a product with a vector. */
 #define VECTOR_COLS 512u
 
@@ -54,8 +55,16 @@ static size_t divide_up(size_t a, size_t b) { return a / b + (a % b != 0); }
 
 /* ---- blocked product ---- */
 
-static void pack_a(const etude_gemm *g, const size_t batch[2], size_t i0, size_t rows, size_t k0, size_t depth,
-                   float *out) {
+/* `rows` rows of a, k by k: element (i, k) comes to k * rows + i. */
+static void pack_floats(const etude_matrix *a, const float *from, size_t rows, size_t depth, float *out) {
+  for (size_t k = 0; k < depth; ++k) {
+    for (size_t i = 0; i < rows; ++i) out[k * rows + i] = from[i * a->row + k * a->col];
+  }
+}
+
+/* The same, row after row. */
+static void pack_rows(const etude_gemm *g, const size_t batch[2], size_t i0, size_t rows, size_t k0, size_t depth,
+                      float *out) {
   const size_t inner = g->a_inner == 0 ? g->k : g->a_inner;
   for (size_t i = 0; i < rows; ++i) {
     size_t k = k0;
@@ -69,6 +78,25 @@ static void pack_a(const etude_gemm *g, const size_t batch[2], size_t i0, size_t
       k += run;
     }
   }
+}
+
+/* Point the tile to its rows of a, from i0, through scratch memory where they have to be copied. */
+static void place_rows(const plan *p, etude_tile *tile, const etude_gemm_block *block, size_t i0, float *scratch) {
+  const etude_gemm *g = p->g;
+  const void *from = g->a_inner == 0 ? element(&g->a, block->batch, i0, block->k) : NULL;
+  tile->a = p->pack_a ? scratch : from;
+  tile->a_row = g->a.row;
+  tile->a_col = g->a.col;
+  if (!p->pack_a) return;
+  if (g->a_inner == 0 && g->a.dtype == ETUDE_FLOAT) {
+    pack_floats(&g->a, from, tile->rows, block->depth, scratch);
+    tile->a_row = 1;
+    tile->a_col = tile->rows;
+    return;
+  }
+  pack_rows(g, block->batch, i0, tile->rows, block->k, block->depth, scratch);
+  tile->a_row = block->depth;
+  tile->a_col = 1;
 }
 
 /* 16 columns at a time, so that each is read along its own cache lines. */
@@ -173,10 +201,7 @@ static void run_block(const plan *p, const etude_gemm_block *block, size_t i0, s
   for (size_t s = 0; s < strips; ++s) {
     const size_t from = i0 + s * rows / strips;
     tile.rows = (uint32_t)(i0 + (s + 1) * rows / strips - from);
-    tile.a_row = p->pack_a ? block->depth : g->a.row;
-    tile.a_col = p->pack_a ? 1 : g->a.col;
-    if (p->pack_a) pack_a(g, block->batch, from, tile.rows, block->k, block->depth, scratch);
-    tile.a = p->pack_a ? scratch : element(&g->a, block->batch, from, block->k);
+    place_rows(p, &tile, block, from, scratch);
     run_tiles(p, &tile, block, b, from);
   }
 }
@@ -263,7 +288,7 @@ static void choose_method(plan *p) {
     p->unit_cols = VECTOR_COLS;
     return;
   }
-  if (plain && g->m <= DOT_ROWS && g->b.row == 1 && g->a.col == 1) {
+  if (plain && g->m <= (g->k < DOT_DEPTH ? 2 : DOT_ROWS) && g->b.row == 1 && g->a.col == 1) {
     p->run = unit_dots;
     return;
   }

@@ -20,6 +20,7 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_LOAD(from) ((vec)*(const vec4_unaligned *)(from))
 #define VEC_STORE(to, value) (*(vec4_unaligned *)(to) = (value))
 #define VEC_SPLAT(value) ((vec){value, value, value, value})
+#define VEC_SUM(value) (((value)[0] + (value)[1]) + ((value)[2] + (value)[3]))
 #define LANES 4
 #define vec vec4
 #if defined(__aarch64__)
@@ -36,6 +37,7 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(to, value) (*(to) = (value))
 #define VEC_SPLAT(value) (value)
+#define VEC_SUM(value) (value)
 #define VEC_FMA(a, b, c) ((a) * (b) + (c))
 #define LANES 1
 #define vec float
@@ -49,6 +51,7 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #undef VEC_STORE
 #undef VEC_SPLAT
 #undef VEC_FMA
+#undef VEC_SUM
 #undef LANES
 #undef vec
 #undef TILE_ROWS
@@ -60,9 +63,16 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define WITH_VARIANTS 1
 #include <immintrin.h>
 
+static inline __attribute__((target("avx2,fma"))) float sum_of_8(__m256 value) {
+  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
+  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+}
+
 #define VEC_LOAD(from) _mm256_loadu_ps(from)
 #define VEC_STORE(to, value) _mm256_storeu_ps(to, value)
 #define VEC_SPLAT(value) _mm256_set1_ps(value)
+#define VEC_SUM(value) sum_of_8(value)
 #define VEC_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define LANES 8
 #define vec __m256
@@ -75,6 +85,7 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #undef VEC_STORE
 #undef VEC_SPLAT
 #undef VEC_FMA
+#undef VEC_SUM
 #undef LANES
 #undef vec
 #undef TILE_ROWS
@@ -85,6 +96,7 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_LOAD(from) _mm512_loadu_ps(from)
 #define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
 #define VEC_SPLAT(value) _mm512_set1_ps(value)
+#define VEC_SUM(value) _mm512_reduce_add_ps(value)
 #define VEC_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define LANES 16
 #define vec __m512
