@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Install the library into a folder of its own and use it as strangers do. Usage: run.sh [MESON [PYTHON]]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+meson=${1:-meson}
+python=${2:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+model=$root/tests/corpus/add.pte
+failed=0
+passed=0
+
+"$meson" setup "$work/build" "$root" --prefix "$prefix" --libdir lib -Dtests=false >"$work/log" 2>&1 ||
+  { cat "$work/log"; exit 1; }
+"$meson" install -C "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+
+# check NAME COMMAND...: the command must print the sum
+check() {
+  name=$1
+  shift
+  if got=$("$@" 2>&1) && [ "$(echo $got)" = "3 3 3 3 3 3" ]; then
+    echo "ok $name"
+    passed=$((passed + 1))
+  else
+    echo "FAILED $name: $got"
+    failed=$((failed + 1))
+  fi
+}
+
+# build NAME COMMAND...: the command must succeed in silence
+build() {
+  name=$1
+  shift
+  if got=$("$@" 2>&1) && [ -z "$got" ]; then
+    passed=$((passed + 1))
+  else
+    echo "FAILED to build $name: $got"
+    failed=$((failed + 1))
+  fi
+}
+
+strict="-Wall -Wextra -Werror -pedantic"
+# shellcheck disable=SC2046,SC2086
+build "C99, pkg-config" cc -std=c99 $strict "$here/consumer.c" $(pkg-config --cflags --libs etude) \
+  -Wl,-rpath,"$prefix/lib" -o "$work/c"
+check "C99, pkg-config" "$work/c" "$model"
+# shellcheck disable=SC2046,SC2086
+build "C++17, pkg-config" c++ -std=c++17 $strict -x c++ "$here/consumer.c" -x none \
+  $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o "$work/cpp"
+check "C++17, pkg-config" "$work/cpp" "$model"
+# shellcheck disable=SC2086
+build "static" cc -std=c99 $strict -DETUDE_STATIC "$here/consumer.c" -I"$prefix/include" "$prefix/lib/libetude.a" \
+  -lm -lpthread -o "$work/static"
+check "static" "$work/static" "$model"
+check "ctypes" "$python" "$here/consumer_ctypes.py" "$prefix/lib/libetude.so.0" "$model"
+
+# Without the build system: the sources, straight to the compiler.
+build "plain cc" cc -std=c99 -O1 -D_POSIX_C_SOURCE=200809L -DETUDE_HAS_PORTABLE_KERNELS -I"$root/include" \
+  "$root"/c/core/*.c "$root"/c/kernels/*.c "$root"/c/host/*.c $(find "$root/c/backends" -name '*.c') \
+  "$here/consumer.c" -lm -lpthread -o "$work/plain"
+check "plain cc" "$work/plain" "$model"
+
+for header in "$prefix"/include/etude/*.h; do
+  name=etude/$(basename "$header")
+  echo "#include <$name>" >"$work/alone.c"
+  # shellcheck disable=SC2086
+  build "$name alone, C99" cc -std=c99 $strict -Wno-empty-translation-unit -fsyntax-only -I"$prefix/include" "$work/alone.c"
+  # shellcheck disable=SC2086
+  build "$name alone, C++17" c++ -std=c++17 $strict -fsyntax-only -x c++ -I"$prefix/include" "$work/alone.c"
+done
+
+if command -v rustc >/dev/null; then
+  build "Rust" rustc --edition 2021 -L "$prefix/lib" -C link-arg=-Wl,-rpath,"$prefix/lib" "$here/consumer.rs" -o "$work/rust"
+  check "Rust" "$work/rust" "$model"
+else
+  echo "NOT RUN Rust: no rustc here"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
