@@ -182,7 +182,7 @@ ETUDE_API etude_status etude_program_method_memory(
 
 /**
  * Walk the operators of a method that have no kernel in the program's runtime, each once: @p index counts
- * from 0, ::ETUDE_NOT_FOUND ends the walk. The text is "aten::foo.out (float, long)": operator, and the dtypes
+ * from 0, ::ETUDE_NOT_FOUND ends the walk (after 64 at the latest). The text is "aten::foo.out (float, long)": operator, and the dtypes
  * of the tensors of its first use.
  */
 ETUDE_API etude_status etude_program_missing_operator(

@@ -1,0 +1,27 @@
+/* Every build-time constant of the core. */
+#ifndef ETUDE_CORE_CONF_H_
+#define ETUDE_CORE_CONF_H_
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "etude reads program files in place, which are little-endian: big-endian targets are not supported"
+#endif
+
+/* Instructions that one execute may run unless the caller says otherwise; ExecuTorch has the same number. */
+#define ETUDE_DEFAULT_INSTRUCTION_LIMIT UINT64_C(10000000)
+
+/* Bytes that a file may make a method allocate unless the caller says otherwise. */
+#define ETUDE_DEFAULT_MEMORY_LIMIT (UINT64_C(1) << 30)
+
+/* Alignment that data read from a file must have in memory: what the largest element needs. */
+#define ETUDE_DATA_ALIGNMENT 16
+
+/* Longest operator name, overload included. ExecuTorch's limit is 99. */
+#define ETUDE_OPERATOR_NAME_SIZE 128
+
+/* Distinct missing operators that are listed for a method. */
+#define ETUDE_MOST_MISSING_OPERATORS 64
+
+/* Bytes of the file that are read before anything is known about it. */
+#define ETUDE_FILE_HEAD_SIZE 64
+
+#endif /* ETUDE_CORE_CONF_H_ */

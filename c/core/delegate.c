@@ -1,0 +1,138 @@
+/* See delegate.h. Also the accessors of the init context, which is the delegate's record in the method. */
+#include "delegate.h"
+
+#include "deps.h"
+#include "method.h"
+#include "segment.h"
+
+static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_fb_table *delegate,
+                                  etude_bytes *out, etude_error *error) {
+  etude_program *program = ctx->method->program;
+  const etude_fb_table processed = etude_fb_child(&plan->fb, delegate, 1);
+  const uint32_t index = etude_fb_u32(&plan->fb, &processed, 1);
+  if (etude_fb_i8(&plan->fb, &processed, 0) == 0) {
+    const etude_fb_table inline_data = etude_fb_element(&plan->fb, &program->inline_payloads, index);
+    const etude_fb_vector bytes = etude_fb_vector_of(&plan->fb, &inline_data, 0, 1);
+    out->data = plan->fb.data + bytes.at;
+    out->size = bytes.count;
+    return etude_plan_fault(plan, ETUDE_OK, error);
+  }
+  ETUDE_TRY(etude_segment_acquire(program, &program->file, index, out, error));
+  ctx->holds_payload = true;
+  ctx->payload_segment = index;
+  return ETUDE_OK;
+}
+
+static void read_specs(etude_init_context *ctx, etude_plan *plan, const etude_fb_table *delegate, etude_compile_spec *specs) {
+  const etude_fb_vector tables = etude_fb_vector_of(&plan->fb, delegate, 2, 4);
+  ctx->specs = specs;
+  ctx->spec_count = tables.count;
+  for (uint32_t i = 0; i < tables.count; ++i) {
+    const etude_fb_table table = etude_fb_element(&plan->fb, &tables, i);
+    const etude_fb_vector value = etude_fb_vector_of(&plan->fb, &table, 1, 1);
+    specs[i].key = etude_fb_string(&plan->fb, &table, 0, NULL);
+    specs[i].value.data = plan->fb.data + value.at;
+    specs[i].value.size = value.count;
+  }
+}
+
+static etude_status find_backend(etude_init_context *ctx, const char *id, etude_error *error) {
+  const etude_runtime *runtime = ctx->method->program->runtime;
+  etude_backend_entry *entry = etude_runtime_find_backend(runtime, id);
+  if (entry == NULL) return etude_runtime_unknown_backend(runtime, id, error);
+  if (entry->vtable.is_available != NULL && !entry->vtable.is_available(entry->self)) {
+    return etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is registered, but not available on this machine", id);
+  }
+  ctx->backend = entry;
+  return ETUDE_OK;
+}
+
+static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t index, etude_compile_spec *specs,
+                             etude_error *error) {
+  etude_method *method = ctx->method;
+  const etude_fb_table delegate = etude_fb_element(&plan->fb, &plan->delegates, index);
+  const char *id = etude_fb_string(&plan->fb, &delegate, 0, NULL);
+  ETUDE_TRY(find_backend(ctx, id, error));
+  read_specs(ctx, plan, &delegate, specs);
+  etude_bytes payload;
+  ETUDE_TRY(fetch_payload(ctx, plan, &delegate, &payload, error));
+  const size_t before = method->allocated;
+  etude_error_clear(error);
+  const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
+  if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q, delegate %u: ", id, index);
+  ctx->initialised = true;
+  etude_lock(method->program->runtime);
+  ctx->backend->users++;
+  etude_unlock(method->program->runtime);
+  method->delegate_bytes += method->allocated - before;
+  return ETUDE_OK;
+}
+
+etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs, etude_error *error) {
+  for (uint32_t i = 0; i < method->delegate_count; ++i) {
+    etude_init_context *ctx = &method->delegates[i];
+    ctx->method = method;
+    ETUDE_TRY(init_one(ctx, plan, i, specs, error));
+    specs += ctx->spec_count;
+  }
+  return ETUDE_OK;
+}
+
+void etude_init_context_release(etude_init_context *ctx) {
+  if (!ctx->holds_payload) return;
+  ctx->holds_payload = false;
+  etude_segment_release(ctx->method->program, &ctx->method->program->file, ctx->payload_segment);
+}
+
+void etude_method_destroy_delegates(etude_method *method) {
+  for (uint32_t i = method->delegate_count; i-- > 0;) {
+    etude_init_context *ctx = &method->delegates[i];
+    if (ctx->method == NULL) continue; /* never reached */
+    if (ctx->initialised) {
+      if (ctx->backend->vtable.destroy != NULL) ctx->backend->vtable.destroy(ctx->backend->self, ctx->handle);
+      etude_lock(method->program->runtime);
+      ctx->backend->users--;
+      etude_unlock(method->program->runtime);
+    }
+    etude_init_context_release(ctx);
+  }
+}
+
+/* ---- accessors ---- */
+
+const char *etude_init_context_method_name(const etude_init_context *ctx) { return ctx->method->name; }
+
+const etude_allocator *etude_init_context_allocator(const etude_init_context *ctx) { return &ctx->method->allocator; }
+
+uint32_t etude_init_context_spec_count(const etude_init_context *ctx) { return ctx->spec_count; }
+
+etude_status etude_init_context_spec(
+    const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec, etude_error *error) {
+  if (index >= ctx->spec_count) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "compile spec %u: there are %u", index, ctx->spec_count);
+  }
+  *out_spec = ctx->specs[index];
+  return ETUDE_OK;
+}
+
+etude_status etude_init_context_find_spec(
+    const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec, etude_error *error) {
+  for (uint32_t i = 0; i < ctx->spec_count; ++i) {
+    if (strcmp(ctx->specs[i].key, key) != 0) continue;
+    *out_spec = ctx->specs[i];
+    return ETUDE_OK;
+  }
+  return etude_error_set(error, ETUDE_NOT_FOUND, "there is no compile spec %q", key);
+}
+
+etude_status etude_init_context_named_data(
+    etude_init_context *ctx, const char *key, etude_bytes *out_data, etude_error *error) {
+  etude_data_file *file;
+  uint32_t segment;
+  ETUDE_TRY(etude_program_named_segment(ctx->method->program, key, &file, &segment, error));
+  return etude_method_hold_segment(ctx->method, file, segment, out_data, error);
+}
+
+void etude_init_context_log(const etude_init_context *ctx, int32_t level, const char *message) {
+  etude_runtime_log(ctx->method->program->runtime, level, message);
+}

@@ -1,0 +1,15 @@
+/* The only place that names the C library: the core needs these functions and nothing else. They are declared
+   here because a freestanding implementation need not have <string.h>. */
+#ifndef ETUDE_CORE_DEPS_H_
+#define ETUDE_CORE_DEPS_H_
+
+#include <stddef.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *to, int byte, size_t size);
+int memcmp(const void *a, const void *b, size_t size);
+size_t strlen(const char *text);
+int strcmp(const char *a, const char *b);
+
+#endif /* ETUDE_CORE_DEPS_H_ */

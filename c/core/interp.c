@@ -1,0 +1,467 @@
+/* Running a method: inputs, the instruction loop, outputs; and what kernels and backends may ask meanwhile. */
+#include "checked.h"
+#include "deps.h"
+#include "method.h"
+
+/* ---- inputs ---- */
+
+static etude_status input_error(const etude_method *method, uint32_t index, etude_status status, etude_error *error) {
+  etude_error_default_subject(error, method->name);
+  return etude_error_prefix(error, status, "method %q, input %u: ", method->name, index);
+}
+
+/* The order of doubles as integers, so that closeness needs no floating point (many small machines have none). */
+static int64_t ordered_bits(double value) {
+  int64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits < 0 ? INT64_MIN - bits : bits;
+}
+
+/* ExecuTorch compares a specialised double to about 1e-5 relative or 1e-4 absolute; this is at most as wide. */
+static bool close_doubles(double a, double b) {
+  const int64_t x = ordered_bits(a);
+  const int64_t y = ordered_bits(b);
+  const int64_t infinity = INT64_C(0x7ff0000000000000);
+  const int64_t small = INT64_C(0x3f0a36e2eb1c432d); /* 5e-5 */
+  const uint64_t distance = x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x;
+  if (x == y) return true;
+  if (x >= infinity || y >= infinity || x <= -infinity || y <= -infinity) {
+    return (x > infinity || x < -infinity) && (y > infinity || y < -infinity); /* both nan */
+  }
+  if (x <= small && x >= -small && y <= small && y >= -small) return true;
+  return distance < (UINT64_C(1) << 35); /* 2^-17, relative */
+}
+
+static etude_status check_scalar(const etude_value *slot, const etude_value *value, etude_error *error) {
+  bool same = false;
+  switch (slot->tag) {
+    case ETUDE_VALUE_INT:
+      same = slot->as.int_value == value->as.int_value;
+      if (!same) {
+        return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %l, got %l: export it again for another",
+                               slot->as.int_value, value->as.int_value);
+      }
+      break;
+    case ETUDE_VALUE_BOOL:
+      same = slot->as.bool_value == value->as.bool_value;
+      if (!same) {
+        return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %s, got %s: export it again for another",
+                               slot->as.bool_value ? "true" : "false", value->as.bool_value ? "true" : "false");
+      }
+      break;
+    case ETUDE_VALUE_DOUBLE: same = close_doubles(slot->as.double_value, value->as.double_value); break;
+    case ETUDE_VALUE_STRING:
+      same = slot->count == value->count && memcmp(slot->as.string, value->as.string, slot->count) == 0;
+      break;
+    default: return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a %s can't be an input", etude_value_kind_name(slot->tag));
+  }
+  if (same) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the %s differs from the one the program was exported for: export it again for another",
+                         etude_value_kind_name(slot->tag));
+}
+
+static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *given, etude_error *error) {
+  if (given->scalar_type != slot->scalar_type) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "expected %y, got %y: convert it first", (int)slot->scalar_type,
+                           (int)given->scalar_type);
+  }
+  if (given->rank != slot->rank) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "expected rank %u (%T), got rank %u", (uint32_t)slot->rank, slot,
+                           (uint32_t)given->rank);
+  }
+  if (slot->rank > 0 && given->sizes == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no sizes");
+  int32_t sizes[ETUDE_MAX_RANK];
+  int32_t strides[ETUDE_MAX_RANK];
+  if (slot->rank > 0) memcpy(sizes, given->sizes, slot->rank * sizeof *sizes);
+  etude_tensor resized = *slot; /* a trial, in memory of our own */
+  int32_t present[ETUDE_MAX_RANK];
+  if (slot->rank > 0) memcpy(present, slot->sizes, slot->rank * sizeof *present);
+  if (slot->rank > 0) memcpy(strides, slot->strides, slot->rank * sizeof *strides);
+  resized.sizes = present;
+  resized.strides = strides;
+  ETUDE_TRY(etude_tensor_resize(&resized, sizes, slot->rank, error));
+  if (!etude_tensor_same_layout(&resized, given)) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the elements are laid out in another order than the method wants (strides %D): copy it first",
+                           strides, (uint32_t)slot->rank);
+  }
+  const size_t nbytes = etude_tensor_nbytes(&resized);
+  if (nbytes > 0 && given->data == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no data");
+  if (given->capacity < nbytes) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for sizes %D, the tensor has %z", nbytes, sizes,
+                           (uint32_t)slot->rank, given->capacity);
+  }
+  const size_t element = etude_scalar_size(slot->scalar_type);
+  if ((slot->flags & ETUDE_TENSOR_PLANNED) == 0 && ((uintptr_t)given->data & ((element > 8 ? 8 : element) - 1)) != 0) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor's data must be aligned to its element size, %z bytes", element);
+  }
+  return ETUDE_OK;
+}
+
+/* Everything about an input, without changing anything. */
+static etude_status check_input(const etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
+  const etude_input_slot *slot = &method->inputs[index];
+  if (slot->symbolic) {
+    if (value->tag == ETUDE_VALUE_NONE || (value->tag >= ETUDE_VALUE_DOUBLE && value->tag <= ETUDE_VALUE_BOOL)) return ETUDE_OK;
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected None (or a number), got %s", etude_value_kind_name(value->tag));
+  }
+  if (value->tag != slot->value->tag) {
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_value_kind_name(slot->value->tag),
+                           etude_value_kind_name(value->tag));
+  }
+  if (value->tag != ETUDE_VALUE_TENSOR) return check_scalar(slot->value, value, error);
+  const etude_tensor *tensor = slot->value->as.tensor;
+  if ((tensor->flags & ETUDE_TENSOR_CONSTANT) != 0) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "the program holds a constant here");
+  }
+  return check_tensor(tensor, value->as.tensor, error);
+}
+
+/* After check_input nothing can fail. */
+static void apply_input(etude_method *method, uint32_t index, const etude_value *value) {
+  etude_input_slot *slot = &method->inputs[index];
+  slot->set = true;
+  slot->stale = false;
+  if (slot->symbolic) {
+    *slot->value = *value;
+    return;
+  }
+  if (value->tag != ETUDE_VALUE_TENSOR) return;
+  etude_tensor *tensor = slot->value->as.tensor;
+  const etude_tensor *given = value->as.tensor;
+  (void)etude_tensor_resize(tensor, given->sizes, tensor->rank, NULL);
+  const size_t nbytes = etude_tensor_nbytes(tensor);
+  if ((tensor->flags & ETUDE_TENSOR_PLANNED) != 0) {
+    if (nbytes > 0) memmove(tensor->data, given->data, nbytes);
+    return;
+  }
+  tensor->data = given->data;
+  tensor->capacity = given->capacity;
+  tensor->flags = (uint16_t)((tensor->flags & ~(uint32_t)ETUDE_TENSOR_READONLY) | (given->flags & ETUDE_TENSOR_READONLY));
+}
+
+static etude_status at_start(const etude_method *method, etude_error *error) {
+  if (method->position == 0 || method->position == method->instruction_count) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_STATE,
+                         "method %q is at instruction %u: step to the end or reset before setting inputs or executing",
+                         method->name, method->position);
+}
+
+etude_status etude_method_set_input(
+    etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
+  ETUDE_TRY(at_start(method, error));
+  if (index >= method->input_count) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u inputs: there is no input %u", method->name,
+                           method->input_count, index);
+  }
+  const etude_status status = check_input(method, index, value, error);
+  if (status != ETUDE_OK) return input_error(method, index, status, error);
+  apply_input(method, index, value);
+  return ETUDE_OK;
+}
+
+etude_status etude_method_set_inputs(
+    etude_method *method, const etude_value *values, uint32_t count, etude_error *error) {
+  ETUDE_TRY(at_start(method, error));
+  if (count != method->input_count) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q takes %u inputs, %u were given", method->name,
+                           method->input_count, count);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const etude_status status = check_input(method, i, &values[i], error);
+    if (status != ETUDE_OK) return input_error(method, i, status, error);
+  }
+  for (uint32_t i = 0; i < count; ++i) apply_input(method, i, &values[i]);
+  return ETUDE_OK;
+}
+
+etude_status etude_method_get_input(
+    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
+  if (index >= method->input_count) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u inputs: there is no input %u", method->name,
+                           method->input_count, index);
+  }
+  *out_value = *method->inputs[index].value;
+  return ETUDE_OK;
+}
+
+/* ---- outputs ---- */
+
+static etude_status check_output_index(const etude_method *method, uint32_t index, etude_error *error) {
+  if (index < method->output_count) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u outputs: there is no output %u", method->name,
+                         method->output_count, index);
+}
+
+etude_status etude_method_get_output(
+    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
+  ETUDE_TRY(check_output_index(method, index, error));
+  if (!method->outputs_valid) {
+    return etude_error_set(error, ETUDE_INVALID_STATE, "method %q has not been executed, or its last execution failed: there are no outputs",
+                           method->name);
+  }
+  const etude_value *value = method->outputs[index];
+  if (value->tag == ETUDE_VALUE_TENSOR && value->as.tensor->data == NULL && etude_tensor_numel(value->as.tensor) > 0) {
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q, output %u: no instruction wrote it", method->name, index);
+  }
+  *out_value = *value;
+  return ETUDE_OK;
+}
+
+static bool is_input(const etude_method *method, const etude_value *value) {
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    if (method->inputs[i].value == value) return true;
+  }
+  return false;
+}
+
+etude_status etude_method_set_output(
+    etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
+  ETUDE_TRY(check_output_index(method, index, error));
+  const etude_value *value = method->outputs[index];
+  if (value->tag != ETUDE_VALUE_TENSOR) {
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "method %q, output %u: a %s has no memory to set", method->name, index,
+                           etude_value_kind_name(value->tag));
+  }
+  etude_tensor *tensor = value->as.tensor;
+  if ((tensor->flags & (ETUDE_TENSOR_PLANNED | ETUDE_TENSOR_CONSTANT)) != 0 || is_input(method, value)) {
+    return etude_error_set(error, ETUDE_INVALID_STATE,
+                           "method %q, output %u: its memory is planned, constant or an input's, and can't be replaced: copy the result",
+                           method->name, index);
+  }
+  if (data == NULL) {
+    tensor->data = NULL;
+    tensor->capacity = 0;
+    return ETUDE_OK;
+  }
+  size_t needed = etude_scalar_size(tensor->scalar_type);
+  const size_t element = needed;
+  const int32_t *sizes = tensor->bounds != NULL ? tensor->bounds : tensor->sizes;
+  for (uint32_t i = 0; i < tensor->rank; ++i) needed *= (size_t)sizes[i];
+  if (size < needed) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q, output %u: %z bytes are needed for its largest sizes %D, %z were given",
+                           method->name, index, needed, sizes, (uint32_t)tensor->rank, size);
+  }
+  if (((uintptr_t)data & ((element > 8 ? 8 : element) - 1)) != 0) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q, output %u: memory must be aligned to the element size, %z bytes",
+                           method->name, index, element);
+  }
+  tensor->data = data;
+  tensor->capacity = size;
+  return ETUDE_OK;
+}
+
+/* ---- instructions ---- */
+
+/* Say which instruction and operator a failure belongs to. */
+static etude_status instruction_error(const etude_method *method, etude_status status, etude_error *error) {
+  if (error == NULL) return status;
+  const etude_instruction *instruction = &method->instructions[method->position];
+  char what[ETUDE_OPERATOR_NAME_SIZE] = "";
+  if (instruction->kind == ETUDE_KERNEL_CALL) {
+    etude_plan plan;
+    const char *overload;
+    if (etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
+      const char *name = etude_plan_operator(&plan, instruction->index, &overload);
+      etude_format(what, sizeof what, "%s%s%s", name, overload[0] != '\0' ? "." : "", overload);
+    }
+  } else if (instruction->kind == ETUDE_DELEGATE_CALL) {
+    etude_format(what, sizeof what, "%s", method->delegates[instruction->index].backend->name);
+  }
+  etude_error_prefix(error, status, "method %q, instruction %u%s%s%s: ", method->name, method->position,
+                     what[0] != '\0' ? " (" : "", what, what[0] != '\0' ? ")" : "");
+  if (what[0] != '\0') etude_error_default_subject(error, what);
+  return status;
+}
+
+static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
+  etude_kernel_context ctx = {method, error};
+  const etude_status status =
+      method->kernels[instruction->index](&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+  etude_method_reset_scratch(method);
+  return status;
+}
+
+static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
+  etude_init_context *delegate = &method->delegates[instruction->index];
+  etude_execute_context ctx = {method, delegate};
+  const etude_status status = delegate->backend->vtable.execute(
+      delegate->backend->self, &ctx, delegate->handle, (etude_value *const *)instruction->args, instruction->arg_count, error);
+  etude_method_reset_scratch(method);
+  return status;
+}
+
+/* A move into planned memory copies: the plan gives the source's memory to others after its last use, and the
+   destination a place of its own. */
+static etude_status move(etude_method *method, const etude_value *from, etude_value *to, etude_error *error) {
+  if (from->tag == ETUDE_VALUE_TENSOR && to->tag == ETUDE_VALUE_TENSOR && from->as.tensor != to->as.tensor &&
+      (to->as.tensor->flags & ETUDE_TENSOR_PLANNED) != 0 && to->as.tensor->scalar_type == from->as.tensor->scalar_type) {
+    const etude_tensor *source = from->as.tensor;
+    etude_tensor *target = to->as.tensor;
+    ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
+    if (etude_tensor_same_layout(source, target)) {
+      const size_t nbytes = etude_tensor_nbytes(source);
+      if (nbytes > 0 && source->data == NULL) return etude_error_set(error, ETUDE_INVALID_STATE, "the value to move has no data");
+      if (nbytes > 0) memmove(target->data, source->data, nbytes);
+      return ETUDE_OK;
+    }
+  }
+  *to = *from;
+  return ETUDE_OK;
+}
+
+/* True: all elements are true. */
+static etude_status condition(const etude_value *value, bool *out, etude_error *error) {
+  *out = true;
+  if (value->tag == ETUDE_VALUE_BOOL) {
+    *out = value->as.bool_value;
+    return ETUDE_OK;
+  }
+  if (value->tag != ETUDE_VALUE_TENSOR || value->as.tensor->scalar_type != ETUDE_BOOL) {
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "a condition must be a bool or a bool tensor");
+  }
+  const size_t count = etude_tensor_numel(value->as.tensor);
+  const uint8_t *data = value->as.tensor->data;
+  if (count > 0 && data == NULL) return etude_error_set(error, ETUDE_INVALID_STATE, "the condition has no data yet");
+  for (size_t i = 0; i < count; ++i) *out = *out && data[i] != 0;
+  return ETUDE_OK;
+}
+
+static etude_status run_instruction(etude_method *method, etude_error *error) {
+  const etude_instruction *instruction = &method->instructions[method->position];
+  etude_status status = ETUDE_OK;
+  uint32_t next = method->position + 1;
+  bool holds = true;
+  etude_error_clear(error);
+  switch (instruction->kind) {
+    case ETUDE_KERNEL_CALL: status = call_kernel(method, instruction, error); break;
+    case ETUDE_DELEGATE_CALL: status = call_delegate(method, instruction, error); break;
+    case ETUDE_MOVE_CALL: status = move(method, instruction->args[0], instruction->args[1], error); break;
+    case ETUDE_JUMP_FALSE:
+      status = condition(instruction->args[0], &holds, error);
+      if (!holds) next = instruction->index;
+      break;
+    default: /* FreeCall: memory is the plan's or the method's, so there is nothing to give back */
+      if (instruction->args[0]->tag != ETUDE_VALUE_TENSOR) {
+        status = etude_error_set(error, ETUDE_INVALID_TYPE, "only tensors can be freed");
+      }
+      break;
+  }
+  if (status != ETUDE_OK) return instruction_error(method, status, error);
+  method->position = next;
+  return ETUDE_OK;
+}
+
+static etude_status check_inputs_set(const etude_method *method, etude_error *error) {
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    if (method->inputs[i].set) continue;
+    return etude_error_set(error, ETUDE_INVALID_STATE,
+                           method->inputs[i].stale ? "method %q, input %u: set it again: the last execution reused its memory"
+                                                   : "method %q, input %u has not been set",
+                           method->name, i);
+  }
+  return ETUDE_OK;
+}
+
+/* Inputs whose memory is about to be overwritten count once only. */
+static void begin(etude_method *method) {
+  method->position = 0;
+  method->outputs_valid = false;
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    if (!method->inputs[i].reused) continue;
+    method->inputs[i].set = false;
+    method->inputs[i].stale = true;
+  }
+}
+
+etude_status etude_method_execute(etude_method *method, etude_error *error) {
+  ETUDE_TRY(at_start(method, error));
+  ETUDE_TRY(check_inputs_set(method, error));
+  begin(method);
+  uint64_t left = method->instruction_limit;
+  while (method->position < method->instruction_count) {
+    if (left-- == 0) {
+      const uint32_t at = method->position;
+      method->position = 0;
+      return etude_error_set(error, ETUDE_INVALID_PROGRAM,
+                             "method %q, instruction %u: the limit of %l instructions is used up: a loop without end?", method->name,
+                             at, (int64_t)method->instruction_limit);
+    }
+    const etude_status status = run_instruction(method, error);
+    if (status != ETUDE_OK) {
+      method->position = 0;
+      return status;
+    }
+  }
+  method->position = 0;
+  method->outputs_valid = true;
+  return ETUDE_OK;
+}
+
+etude_status etude_method_step(etude_method *method, etude_error *error) {
+  if (method->position == method->instruction_count && (method->instruction_count > 0 || method->outputs_valid)) {
+    return etude_error_set(error, ETUDE_END_OF_METHOD, "method %q is at its end: reset it to start again", method->name);
+  }
+  if (method->position == 0) {
+    ETUDE_TRY(check_inputs_set(method, error));
+    begin(method);
+  }
+  if (method->instruction_count > 0) ETUDE_TRY(run_instruction(method, error));
+  if (method->position == method->instruction_count) method->outputs_valid = true;
+  return ETUDE_OK;
+}
+
+void etude_method_reset(etude_method *method) { method->position = 0; }
+
+uint32_t etude_method_position(const etude_method *method) { return method->position; }
+
+/* ---- for kernels ---- */
+
+etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  etude_error_set_v(ctx->error, status, format, list);
+  va_end(list);
+  return status;
+}
+
+etude_status etude_kernel_resize(
+    etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+  return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
+}
+
+void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
+  void *data = etude_method_scratch(ctx->method, size);
+  if (data == NULL) etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
+  return data;
+}
+
+static void parallel_for(const etude_runtime *runtime, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+  if (runtime->hooks.parallel_for != NULL && count > 1) {
+    runtime->hooks.parallel_for(runtime->hooks.self, count, task, arg);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) task(arg, i);
+}
+
+void etude_kernel_parallel_for(
+    etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+  parallel_for(ctx->method->program->runtime, count, task, arg);
+}
+
+/* ---- for backends ---- */
+
+const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
+
+void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size) {
+  return etude_method_scratch(ctx->method, size);
+}
+
+etude_status etude_execute_context_resize(
+    etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank, etude_error *error) {
+  return etude_method_resize(ctx->method, out, sizes, rank, error);
+}
+
+void etude_execute_context_parallel_for(
+    etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+  parallel_for(ctx->method->program->runtime, count, task, arg);
+}

@@ -1,0 +1,219 @@
+/* See lifetime.h.
+
+   Which arguments an instruction writes follows from the calling convention: the last argument of a kernel call is
+   its result (or the list of its results), and the results also stand right before it; an in-place operator, whose
+   name ends in '_', reads its result as well. A delegate reads what has been defined before and writes the rest. */
+#include "lifetime.h"
+
+#include "checked.h"
+#include "deps.h"
+#include "segment.h"
+
+/* More tensors than this are not analysed: inputs must then be set before each execution. */
+#define MOST_TENSORS 16384u
+
+#define NEVER UINT32_MAX
+
+typedef struct span {
+  uint64_t offset;
+  uint64_t size;
+  uint32_t buffer; /* NEVER = not planned */
+  uint32_t first;  /* 1 + instruction of the first write; 0 = defined before the first instruction */
+  uint32_t last;   /* 1 + instruction of the last read; NEVER = read after the last instruction */
+  uint16_t writes;
+  bool is_input;
+  bool named;
+  bool touched;
+  bool in_place; /* an in-place operator updates it */
+  bool made;     /* its first use was as a result */
+} span;
+
+typedef struct analysis {
+  etude_method *method;
+  span *spans;
+  uint32_t at; /* 1 + present instruction */
+  bool jumps;
+} analysis;
+
+uint64_t etude_analysis_size(const etude_plan_counts *counts) {
+  return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(span);
+}
+
+static span *span_of(const analysis *a, const etude_value *value) {
+  if (value == NULL || value->tag != ETUDE_VALUE_TENSOR) return NULL;
+  return &a->spans[value->as.tensor - a->method->tensors];
+}
+
+static void note_read(const analysis *a, const etude_value *value) {
+  span *s = span_of(a, value);
+  if (s == NULL) return;
+  if (!s->touched) s->first = 0;
+  s->touched = true;
+  if (s->last < a->at) s->last = a->at;
+}
+
+static void note_write(const analysis *a, const etude_value *value, bool in_place) {
+  span *s = span_of(a, value);
+  if (s == NULL) return;
+  if (!s->touched) {
+    s->made = !in_place;
+    s->first = in_place ? 0 : a->at;
+  }
+  s->touched = true;
+  s->in_place |= in_place;
+  if (s->writes < UINT16_MAX) s->writes++;
+}
+
+static bool is_list(const etude_value *value) {
+  return value->tag == ETUDE_VALUE_TENSOR_LIST || value->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST;
+}
+
+static void for_each_tensor(const analysis *a, const etude_value *value, void (*note)(const analysis *, const etude_value *)) {
+  note(a, value);
+  for (uint32_t i = 0; is_list(value) && i < value->count; ++i) note(a, value->as.items[i]);
+}
+
+static void note_result(const analysis *a, const etude_value *value) { note_write(a, value, false); }
+static void note_in_place(const analysis *a, const etude_value *value) { note_write(a, value, true); }
+
+static void note_delegate_argument(const analysis *a, const etude_value *value) {
+  const span *s = span_of(a, value);
+  if (s == NULL) return;
+  const bool defined = s->touched || s->is_input || s->named || s->buffer == NEVER;
+  if (defined) {
+    note_read(a, value);
+  } else {
+    note_write(a, value, false);
+  }
+}
+
+static void note_kernel_call(const analysis *a, const etude_instruction *instruction, bool in_place) {
+  const uint32_t count = instruction->arg_count;
+  if (count == 0) return;
+  const etude_value *result = instruction->args[count - 1];
+  const uint32_t results = is_list(result) ? result->count : 1;
+  /* A list argument stands once in schema position and once as the result; several results stand one by one. */
+  uint32_t reads = count - 1;
+  if (!in_place) reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
+  for (uint32_t i = 0; i < reads; ++i) {
+    if (instruction->args[i] != result) for_each_tensor(a, instruction->args[i], note_read);
+  }
+  for_each_tensor(a, result, in_place ? note_in_place : note_result);
+}
+
+static bool is_in_place(etude_plan *plan, uint32_t op) {
+  const char *overload;
+  const char *name = etude_plan_operator(plan, op, &overload);
+  const size_t length = name == NULL ? 0 : strlen(name);
+  return length > 0 && name[length - 1] == '_';
+}
+
+static void note_instruction(analysis *a, etude_plan *plan, const etude_instruction *instruction) {
+  switch (instruction->kind) {
+    case ETUDE_KERNEL_CALL: note_kernel_call(a, instruction, is_in_place(plan, instruction->index)); break;
+    case ETUDE_DELEGATE_CALL:
+      for (uint32_t i = 0; i < instruction->arg_count; ++i) for_each_tensor(a, instruction->args[i], note_delegate_argument);
+      break;
+    case ETUDE_MOVE_CALL:
+      for_each_tensor(a, instruction->args[0], note_read);
+      for_each_tensor(a, instruction->args[1], note_result);
+      break;
+    case ETUDE_JUMP_FALSE:
+      a->jumps = true;
+      note_read(a, instruction->args[0]);
+      break;
+    default: break;
+  }
+}
+
+static void collect(analysis *a, etude_plan *plan) {
+  etude_method *method = a->method;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < plan->values.count; ++i) {
+    etude_plan_tensor tensor;
+    if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
+    span *s = &a->spans[next++];
+    s->offset = tensor.buffer_offset;
+    s->size = tensor.nbytes;
+    s->buffer = tensor.planned ? tensor.buffer : NEVER;
+    s->named = tensor.name != NULL;
+  }
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    span *s = span_of(a, method->inputs[i].value);
+    if (s != NULL) s->is_input = true;
+  }
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    a->at = i + 1;
+    note_instruction(a, plan, &method->instructions[i]);
+  }
+  a->at = NEVER;
+  for (uint32_t i = 0; i < method->output_count; ++i) for_each_tensor(a, method->outputs[i], note_read);
+}
+
+static bool overlap(const span *a, const span *b) {
+  return a->buffer == b->buffer && a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+}
+
+static bool is_state(const span *s) {
+  return s->buffer != NEVER && !s->is_input && (s->named || (s->in_place && !s->made));
+}
+
+/* `written` is overwritten at instruction `first`: is `kept` needed before and after that? */
+static bool clobbers(const analysis *a, const span *written, const span *kept) {
+  if (is_state(kept)) return !is_state(written) || written->offset != kept->offset || written->size != kept->size;
+  if (a->jumps || kept->last == 0) return false;
+  const bool defined_once = kept->is_input ? kept->writes == 0 : kept->made && kept->writes == 1;
+  if (!defined_once || written->writes != 1 || !written->made) return false;
+  const uint32_t from = kept->is_input ? 0 : kept->first;
+  return from < written->first && written->first < kept->last;
+}
+
+static etude_status check_overlaps(const analysis *a, etude_error *error) {
+  const uint32_t count = a->method->tensor_count;
+  for (uint32_t i = 0; i < count; ++i) {
+    const span *written = &a->spans[i];
+    if (written->buffer == NEVER || written->writes == 0) continue;
+    for (uint32_t j = 0; j < count; ++j) {
+      const span *kept = &a->spans[j];
+      if (i == j || !overlap(written, kept) || !clobbers(a, written, kept)) continue;
+      return etude_error_set(error, ETUDE_NOT_SUPPORTED,
+                             "the memory plan puts tensor %u (memory %u, offset %l) over %s %u, which is still needed", i,
+                             written->buffer + 1, (int64_t)written->offset, is_state(kept) ? "state buffer" : "tensor", j);
+    }
+  }
+  return ETUDE_OK;
+}
+
+static void mark_inputs(const analysis *a) {
+  etude_method *method = a->method;
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    const span *input = span_of(a, method->inputs[i].value);
+    if (input == NULL || input->buffer == NEVER) continue;
+    method->inputs[i].reused = input->writes > 0;
+    for (uint32_t j = 0; j < method->tensor_count && !method->inputs[i].reused; ++j) {
+      const span *other = &a->spans[j];
+      method->inputs[i].reused = other != input && other->writes > 0 && overlap(other, input);
+    }
+  }
+}
+
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan, etude_error *error) {
+  if (method->tensor_count == 0) return ETUDE_OK;
+  if (method->tensor_count > MOST_TENSORS) {
+    for (uint32_t i = 0; i < method->input_count; ++i) method->inputs[i].reused = true;
+    return ETUDE_OK;
+  }
+  analysis a = {method, NULL, 0, false};
+  const size_t size = method->tensor_count * sizeof(span);
+  a.spans = etude_alloc_array(&method->allocator, method->tensor_count, sizeof(span), "the analysis of the memory plan", error);
+  if (a.spans == NULL) return ETUDE_OUT_OF_MEMORY;
+  memset(a.spans, 0, size);
+  collect(&a, plan);
+  const etude_status status = check_overlaps(&a, error);
+  for (uint32_t i = 0; i < method->tensor_count; ++i) {
+    if (is_state(&a.spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
+  }
+  mark_inputs(&a);
+  etude_release(&method->allocator, a.spans, size);
+  return status;
+}

@@ -1,0 +1,228 @@
+/* Layout of the three objects of the core. Only the core includes this. */
+#ifndef ETUDE_CORE_OBJECTS_H_
+#define ETUDE_CORE_OBJECTS_H_
+
+#include "conf.h"
+#include "error.h"
+#include "etude/method.h"
+#include "flatbuf.h"
+
+/* ---- runtime ---- */
+
+typedef struct etude_kernel_table {
+  struct etude_kernel_table *next;
+  const etude_kernel *kernels;
+  uint32_t count;
+} etude_kernel_table;
+
+/* A registered backend. With a schema, `values` and `is_set` hold its process-wide options, one per key. */
+typedef struct etude_backend_entry {
+  struct etude_backend_entry *next;
+  etude_backend vtable; /* a copy: slots that an older backend lacks are NULL */
+  const etude_backend *source;
+  void *self;
+  uint32_t users; /* delegates that are loaded */
+  uint32_t schema_count;
+  const etude_option_schema *schema;
+  struct etude_option_store *store; /* NULL without schema */
+  char name[ETUDE_BACKEND_NAME_SIZE];
+} etude_backend_entry;
+
+struct etude_runtime {
+  etude_allocator allocator;
+  etude_hooks hooks;
+  etude_kernel_table *tables; /* in order of registration */
+  etude_backend_entry *backends;
+};
+
+/* ---- data files: the .pte and its .ptd's ---- */
+
+typedef struct etude_segment {
+  uint64_t offset; /* from the start of the file; offset + size was checked to lie in it */
+  uint64_t size;
+  const uint8_t *data; /* while users > 0 */
+  uint32_t users;
+  bool owned; /* `data` was allocated */
+} etude_segment;
+
+typedef struct etude_data_file {
+  etude_data_loader loader;
+  const uint8_t *flatbuffer;
+  uint32_t flatbuffer_size;
+  bool flatbuffer_owned;
+  uint32_t segment_count;
+  etude_segment *segments;
+  etude_fb_vector named; /* NamedData tables */
+} etude_data_file;
+
+/* ---- program ---- */
+
+typedef struct etude_program_method {
+  etude_fb_table plan;
+  const char *name;
+} etude_program_method;
+
+/* Planned memory that methods share because the plan says so. */
+typedef struct etude_shared_buffer {
+  struct etude_shared_buffer *next;
+  uint32_t buffer;
+  uint8_t *data;
+  size_t size;
+} etude_shared_buffer;
+
+struct etude_program {
+  etude_runtime *runtime;
+  etude_allocator allocator;
+  etude_data_file file;
+  uint32_t external_count;
+  etude_data_file *externals;
+  uint32_t method_count;
+  etude_program_method *methods;
+  etude_fb_vector constant_offsets; /* into segment `constant_segment`; entry 0 is a placeholder */
+  uint32_t constant_segment;
+  etude_fb_vector constant_buffer; /* legacy: constants inside the flatbuffer */
+  etude_fb_vector mutable_segments;
+  etude_fb_vector inline_payloads;
+  etude_shared_buffer *shared;
+  struct etude_option_rows *options; /* load-time options, NULL = none */
+  bool unused_options_warn;
+};
+
+/* ---- method ---- */
+
+enum { ETUDE_KERNEL_CALL = 1, ETUDE_DELEGATE_CALL = 2, ETUDE_MOVE_CALL = 3, ETUDE_JUMP_FALSE = 4, ETUDE_FREE_CALL = 5 };
+
+typedef struct etude_instruction {
+  uint8_t kind;
+  uint32_t arg_count;
+  uint32_t index; /* operator, delegate, or destination instruction */
+  etude_value **args;
+} etude_instruction;
+
+/* Something acquired for a method and given back when it is freed. */
+typedef struct etude_resource {
+  struct etude_resource *next;
+  etude_data_file *file; /* a segment of a file … */
+  uint32_t segment;
+  etude_tensor *tensor; /* … or storage of an unplanned tensor */
+  void *data;
+  size_t size;
+} etude_resource;
+
+struct etude_init_context {
+  etude_method *method;
+  etude_backend_entry *backend;
+  void *handle;
+  bool initialised;
+  bool holds_payload; /* a use of a segment is still ours */
+  uint32_t payload_segment;
+  uint32_t spec_count;
+  etude_compile_spec *specs;
+};
+
+typedef struct etude_scratch_block {
+  struct etude_scratch_block *next;
+  size_t size; /* bytes behind this header */
+  size_t used;
+} etude_scratch_block;
+
+/* A method's input or planned buffer slots. */
+typedef struct etude_input_slot {
+  etude_value *value;
+  bool set;
+  bool stale;    /* was set, but its memory has been reused since */
+  bool reused;   /* an execution overwrites its memory: it must be set each time */
+  bool symbolic; /* the file holds None: the program may compute with what comes */
+} etude_input_slot;
+
+typedef struct etude_planned_buffer {
+  uint8_t *data;
+  size_t size;
+  bool owned;
+  bool shared; /* the program's: it has been initialised already */
+} etude_planned_buffer;
+
+struct etude_method {
+  etude_program *program;
+  etude_allocator allocator; /* counting: its `self` is the method */
+  etude_allocator parent;    /* the one the caller gave */
+  uint32_t index;            /* in the program */
+  size_t block_size;         /* of the one block that holds this and all arrays below */
+  char *name;
+
+  uint32_t value_count;
+  etude_value *values;
+  uint32_t input_count;
+  etude_input_slot *inputs;
+  uint32_t output_count;
+  etude_value **outputs;
+  uint32_t instruction_count;
+  etude_instruction *instructions;
+  uint32_t operator_count;
+  etude_kernel_function *kernels;
+  uint32_t delegate_count;
+  etude_init_context *delegates;
+  uint32_t buffer_count;
+  etude_planned_buffer *buffers;
+  uint32_t tensor_count;
+  etude_tensor *tensors; /* those of the file, in value order */
+  char state_name[16];   /* of an unnamed state buffer, for etude_method_state */
+
+  etude_resource *resources;
+  etude_scratch_block *scratch;
+  etude_buffer given_scratch;
+  struct etude_option_rows *options;
+
+  uint64_t instruction_limit;
+  uint32_t position;
+  bool outputs_valid;
+  size_t planned_bytes;
+  size_t unplanned_bytes;
+  size_t delegate_bytes;
+  size_t scratch_bytes;
+  size_t allocated;
+  size_t peak;
+};
+
+struct etude_kernel_context {
+  etude_method *method;
+  etude_error *error;
+};
+
+struct etude_execute_context {
+  etude_method *method;
+  etude_init_context *delegate;
+};
+
+/* ---- helpers on them ---- */
+
+static inline etude_fb etude_file_reader(const etude_data_file *file) {
+  const etude_fb fb = {file->flatbuffer, file->flatbuffer_size, 0};
+  return fb;
+}
+
+static inline void *etude_alloc(const etude_allocator *allocator, size_t size, size_t alignment) {
+  return allocator->alloc(allocator->self, size, alignment);
+}
+
+static inline void etude_release(const etude_allocator *allocator, void *ptr, size_t size) {
+  if (ptr != NULL) allocator->free(allocator->self, ptr, size);
+}
+
+/* NULL and a message on failure. */
+void *etude_alloc_array(const etude_allocator *allocator, uint64_t count, size_t size, const char *what, etude_error *error);
+
+static inline void etude_lock(const etude_runtime *runtime) {
+  if (runtime->hooks.lock != NULL) runtime->hooks.lock(runtime->hooks.self);
+}
+
+static inline void etude_unlock(const etude_runtime *runtime) {
+  if (runtime->hooks.lock != NULL) runtime->hooks.unlock(runtime->hooks.self);
+}
+
+void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message);
+etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name);
+etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error);
+etude_kernel_function etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload);
+
+#endif /* ETUDE_CORE_OBJECTS_H_ */

@@ -1,0 +1,106 @@
+/* Decoding one ExecutionPlan of a program: the file's side of a method. Slot numbers are those of ExecuTorch's
+   schema (pte-format 2.3); each appears here or in plan.c and nowhere else, except the root table's in program.c. */
+#ifndef ETUDE_CORE_PLAN_H_
+#define ETUDE_CORE_PLAN_H_
+
+#include "objects.h"
+
+/* KernelTypes: what an entry of the value table is. */
+enum {
+  ETUDE_FILE_NULL = 1,
+  ETUDE_FILE_INT = 2,
+  ETUDE_FILE_BOOL = 3,
+  ETUDE_FILE_DOUBLE = 4,
+  ETUDE_FILE_TENSOR = 5,
+  ETUDE_FILE_STRING = 6,
+  ETUDE_FILE_INT_LIST = 7,
+  ETUDE_FILE_DOUBLE_LIST = 8,
+  ETUDE_FILE_BOOL_LIST = 9,
+  ETUDE_FILE_TENSOR_LIST = 10,
+  ETUDE_FILE_OPTIONAL_TENSOR_LIST = 11
+};
+
+typedef struct etude_plan {
+  const etude_program *program;
+  const char *name;
+  etude_fb fb;
+  etude_fb_vector values;
+  etude_fb_vector inputs;
+  etude_fb_vector outputs;
+  etude_fb_vector chains;
+  etude_fb_vector operators;
+  etude_fb_vector delegates;
+  etude_fb_vector buffer_sizes;
+} etude_plan;
+
+/* A Tensor table, decoded. Every field has been checked, except that a constant's bytes exist. */
+typedef struct etude_plan_tensor {
+  const int32_t *sizes; /* in place; largest sizes where `dynamic` */
+  const uint8_t *dim_order;
+  const char *name; /* NULL = none */
+  uint64_t nbytes;
+  uint64_t buffer_offset;
+  uint64_t mutable_index;
+  uint32_t buffer; /* 0-based planned buffer, where `planned` */
+  uint32_t data_index; /* constant, or initial value; 0 = none */
+  int8_t scalar_type;
+  uint8_t rank;
+  bool dynamic;
+  bool planned;
+  bool external;
+} etude_plan_tensor;
+
+typedef struct etude_plan_instruction {
+  uint32_t kind;
+  int32_t index; /* operator, delegate or destination (in the chain) */
+  etude_fb_vector args; /* kernel and delegate calls */
+  int32_t operands[2];  /* the other kinds */
+  uint32_t operand_count;
+} etude_plan_instruction;
+
+/* What a method needs; found by etude_plan_check, which also checks everything that stands in the plan. */
+typedef struct etude_plan_counts {
+  uint32_t tensors;
+  uint32_t dims;    /* over all tensors */
+  uint32_t dynamic_dims;
+  uint32_t pointers; /* list items and arguments */
+  uint32_t instructions;
+  uint32_t specs;
+  uint64_t work;      /* entries walked */
+  uint64_t unplanned; /* bytes of tensors without storage in the file or a plan, inputs left out */
+  bool constants;     /* uses the constant segment */
+} etude_plan_counts;
+
+etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error);
+
+/* Kind (ETUDE_FILE_) and table of a value. The index must be below the count. */
+uint32_t etude_plan_value(etude_plan *plan, uint32_t index, etude_fb_table *out_table);
+
+etude_status etude_plan_tensor_read(
+    etude_plan *plan, uint32_t value, const etude_fb_table *table, etude_plan_tensor *out, etude_error *error);
+
+/* Is value `index` a tensor? If so, it is decoded. */
+bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out);
+
+/* Instructions of a chain, and one of them. */
+etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain);
+void etude_plan_instruction_read(
+    etude_plan *plan, const etude_fb_vector *instructions, uint32_t index, etude_plan_instruction *out);
+
+/* Name and overload ("" for none) of an operator. */
+const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **out_overload);
+
+/* Bytes of planned buffer `index`, 0-based. */
+uint64_t etude_plan_buffer_size(const etude_plan *plan, uint32_t index);
+uint32_t etude_plan_buffer_count(const etude_plan *plan);
+
+/* A failure where the reader met a fault, else `status`. */
+etude_status etude_plan_fault(const etude_plan *plan, etude_status status, etude_error *error);
+
+/* verify.c: check everything in the plan, and count. */
+etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out, etude_error *error);
+
+/* state.c: does the program's plan say that buffer `buffer` is shared between methods? */
+bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint64_t *out_size);
+
+#endif /* ETUDE_CORE_PLAN_H_ */

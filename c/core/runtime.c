@@ -1,0 +1,207 @@
+/* The runtime: lists of kernel tables and backends, and the hooks. */
+#include "deps.h"
+#include "objects.h"
+#include "options.h"
+
+etude_status etude_runtime_create(
+    const etude_allocator *allocator, const etude_hooks *hooks, etude_runtime **out_runtime, etude_error *error) {
+  etude_runtime *runtime = etude_alloc_array(allocator, 1, sizeof *runtime, "the runtime", error);
+  if (runtime == NULL) return ETUDE_OUT_OF_MEMORY;
+  memset(runtime, 0, sizeof *runtime);
+  runtime->allocator = *allocator;
+  if (hooks != NULL) {
+    memcpy(&runtime->hooks, hooks, hooks->struct_size < sizeof *hooks ? hooks->struct_size : sizeof *hooks);
+  }
+  *out_runtime = runtime;
+  return ETUDE_OK;
+}
+
+static void free_entry(etude_runtime *runtime, etude_backend_entry *entry) {
+  etude_option_store_free(runtime, entry);
+  etude_release(&runtime->allocator, entry, sizeof *entry);
+}
+
+void etude_runtime_free(etude_runtime *runtime) {
+  if (runtime == NULL) return;
+  while (runtime->backends != NULL) {
+    etude_backend_entry *entry = runtime->backends;
+    runtime->backends = entry->next;
+    free_entry(runtime, entry);
+  }
+  while (runtime->tables != NULL) {
+    etude_kernel_table *table = runtime->tables;
+    runtime->tables = table->next;
+    etude_release(&runtime->allocator, table, sizeof *table);
+  }
+  const etude_allocator allocator = runtime->allocator;
+  etude_release(&allocator, runtime, sizeof *runtime);
+}
+
+void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message) {
+  if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level) runtime->hooks.log(runtime->hooks.self, level, message);
+}
+
+/* ---- kernels ---- */
+
+/* Does `full` read "name.overload", or "name" where the overload is empty? */
+static bool is_operator(const char *full, const char *name, const char *overload) {
+  while (*name != '\0') {
+    if (*full++ != *name++) return false;
+  }
+  if (*overload == '\0') return *full == '\0';
+  return *full == '.' && strcmp(full + 1, overload) == 0;
+}
+
+static const etude_kernel *find_kernel(const etude_runtime *runtime, const char *name, const char *overload) {
+  for (const etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) {
+    for (uint32_t i = 0; i < table->count; ++i) {
+      if (is_operator(table->kernels[i].name, name, overload)) return &table->kernels[i];
+    }
+  }
+  return NULL;
+}
+
+etude_kernel_function etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload) {
+  const etude_kernel *kernel = find_kernel(runtime, name, overload);
+  return kernel != NULL ? kernel->function : NULL;
+}
+
+const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, const char *name) {
+  return find_kernel(runtime, name, "");
+}
+
+etude_status etude_runtime_add_kernels(
+    etude_runtime *runtime, const etude_kernel *kernels, uint32_t count, etude_error *error) {
+  etude_kernel_table **end = &runtime->tables;
+  for (; *end != NULL; end = &(*end)->next) {
+    if ((*end)->kernels == kernels && (*end)->count == count) return ETUDE_OK;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const etude_kernel *have = find_kernel(runtime, kernels[i].name, "");
+    if (have == NULL || have->function == kernels[i].function) continue;
+    etude_error_set(error, ETUDE_ALREADY_REGISTERED, "kernel %q is registered already, with another function", kernels[i].name);
+    etude_error_subject(error, kernels[i].name);
+    return ETUDE_ALREADY_REGISTERED;
+  }
+  etude_kernel_table *table = etude_alloc_array(&runtime->allocator, 1, sizeof *table, "a kernel table", error);
+  if (table == NULL) return ETUDE_OUT_OF_MEMORY;
+  table->next = NULL;
+  table->kernels = kernels;
+  table->count = count;
+  *end = table;
+  return ETUDE_OK;
+}
+
+uint32_t etude_runtime_kernel_count(const etude_runtime *runtime) {
+  uint32_t count = 0;
+  for (const etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) count += table->count;
+  return count;
+}
+
+const etude_kernel *etude_runtime_kernel(const etude_runtime *runtime, uint32_t index) {
+  for (const etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) {
+    if (index < table->count) return &table->kernels[index];
+    index -= table->count;
+  }
+  return NULL;
+}
+
+/* ---- backends ---- */
+
+etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name) {
+  etude_backend_entry *entry = runtime->backends;
+  while (entry != NULL && strcmp(entry->name, name) != 0) entry = entry->next;
+  return entry;
+}
+
+etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error) {
+  etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is not registered; there are: ", name);
+  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) {
+    if (!etude_error_append(error, "%s%s", entry->name, entry->next != NULL ? ", " : "")) break;
+  }
+  if (runtime->backends == NULL) etude_error_append(error, "none");
+  etude_error_subject(error, name);
+  return ETUDE_NOT_FOUND;
+}
+
+static etude_status check_backend(
+    const etude_runtime *runtime, const char *name, const etude_backend *backend, etude_error *error) {
+  (void)runtime;
+  if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes", (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
+  }
+  if (backend->abi_version != ETUDE_ABI_VERSION) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q was built for ABI version %u, this library has %u: build it again", name,
+                           backend->abi_version, (uint32_t)ETUDE_ABI_VERSION);
+  }
+  if (backend->struct_size < offsetof(etude_backend, destroy) || backend->init == NULL || backend->execute == NULL) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q lacks init or execute", name);
+  }
+  return ETUDE_OK;
+}
+
+etude_status etude_runtime_register_backend(
+    etude_runtime *runtime, const char *name, const etude_backend *backend, void *self, etude_error *error) {
+  ETUDE_TRY(check_backend(runtime, name, backend, error));
+  const etude_backend_entry *have = etude_runtime_find_backend(runtime, name);
+  if (have != NULL && have->source == backend && have->self == self) return ETUDE_OK;
+  if (have != NULL) {
+    etude_error_set(error, ETUDE_ALREADY_REGISTERED, "a backend %q is registered already", name);
+    etude_error_subject(error, name);
+    return ETUDE_ALREADY_REGISTERED;
+  }
+  etude_backend_entry *entry = etude_alloc_array(&runtime->allocator, 1, sizeof *entry, "a backend", error);
+  if (entry == NULL) return ETUDE_OUT_OF_MEMORY;
+  memset(entry, 0, sizeof *entry);
+  memcpy(entry->name, name, strlen(name));
+  memcpy(&entry->vtable, backend, backend->struct_size < sizeof entry->vtable ? backend->struct_size : sizeof entry->vtable);
+  entry->source = backend;
+  entry->self = self;
+  const etude_status status = etude_option_store_create(runtime, entry, error);
+  if (status != ETUDE_OK) {
+    etude_release(&runtime->allocator, entry, sizeof *entry);
+    return status;
+  }
+  etude_lock(runtime);
+  etude_backend_entry **end = &runtime->backends;
+  while (*end != NULL) end = &(*end)->next;
+  *end = entry;
+  etude_unlock(runtime);
+  return ETUDE_OK;
+}
+
+etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char *name, etude_error *error) {
+  etude_backend_entry **link = &runtime->backends;
+  while (*link != NULL && strcmp((*link)->name, name) != 0) link = &(*link)->next;
+  etude_backend_entry *entry = *link;
+  if (entry == NULL) return etude_runtime_unknown_backend(runtime, name, error);
+  etude_lock(runtime);
+  const uint32_t users = entry->users;
+  if (users == 0) *link = entry->next;
+  etude_unlock(runtime);
+  if (users == 0) {
+    free_entry(runtime, entry);
+    return ETUDE_OK;
+  }
+  etude_error_set(error, ETUDE_INVALID_STATE, "backend %q is in use by %u loaded delegates: free their methods first", name, users);
+  etude_error_subject(error, name);
+  return ETUDE_INVALID_STATE;
+}
+
+uint32_t etude_runtime_backend_count(const etude_runtime *runtime) {
+  uint32_t count = 0;
+  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) ++count;
+  return count;
+}
+
+const char *etude_runtime_backend_name(const etude_runtime *runtime, uint32_t index) {
+  const etude_backend_entry *entry = runtime->backends;
+  while (entry != NULL && index-- > 0) entry = entry->next;
+  return entry != NULL ? entry->name : NULL;
+}
+
+bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name) {
+  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
+  if (entry == NULL) return false;
+  return entry->vtable.is_available == NULL || entry->vtable.is_available(entry->self);
+}
