@@ -1,0 +1,360 @@
+"""What instructions read and write, where control goes, and which memory is needed when.
+
+Points of a method are numbered in one line over its chains: instruction i is point i; the end is point n. A set of
+points or of values is an int used as a bit set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from . import schemas
+from .model import (
+    DelegateCall,
+    Instruction,
+    JumpFalse,
+    KernelCall,
+    Method,
+    Move,
+    OptionalTensorList,
+    Tensor,
+    TensorList,
+)
+
+ET_VIEW = "executorch_prim::et_view.default"
+COPY_INDEX = "executorch_prim::et_copy_index.tensor"
+
+
+@dataclass(slots=True)
+class Effect:
+    """Tensors (value indices) that an instruction reads, and those it writes.
+
+    `kills` are the written ones whose former content is surely gone; `alias` is (result, source) of a view.
+    """
+
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    kills: list[int] = field(default_factory=list)
+    alias: tuple[int, int] | None = None
+
+
+def tensors_in(method: Method, index: int) -> list[int]:
+    """The tensors that a value stands for: itself, or the elements of a tensor list."""
+    value = method.values[index]
+    if isinstance(value, Tensor):
+        return [index]
+    if isinstance(value, TensorList | OptionalTensorList):
+        return [k for k in value.items if k >= 0 and isinstance(method.values[k], Tensor)]
+    return []
+
+
+def effect(method: Method, instruction: Instruction, delegate_outputs: Mapping[int, int] | None = None) -> Effect:
+    """Effect of one instruction.
+
+    `delegate_outputs` says, per delegate, how many of its last arguments are outputs; without it every tensor of a
+    delegate call counts as read and partly written. The same holds for operators that are not known, except that
+    a result which is named as in an out-variant counts as written in full.
+    """
+    match instruction:
+        case KernelCall(operator=operator, args=args):
+            return _kernel(method, operator, args)
+        case DelegateCall(delegate=delegate, args=args):
+            flat = [[k for k in tensors_in(method, a)] for a in args]
+            if delegate_outputs is None or delegate not in delegate_outputs:
+                everything = [k for group in flat for k in group]
+                return Effect(everything, everything)
+            split = len(args) - delegate_outputs[delegate]
+            outputs = [k for group in flat[split:] for k in group]
+            return Effect([k for group in flat[:split] for k in group], outputs, outputs)
+        case JumpFalse(condition=condition):
+            return Effect(tensors_in(method, condition))
+    return Effect()
+
+
+def _kernel(method: Method, operator: str, args: list[int]) -> Effect:
+    schema = schemas.find(operator)
+    if operator == ET_VIEW and len(args) == 3:
+        return Effect(alias=(args[2], args[0]))
+    if schema is None or not len(schema.arguments) <= len(args) <= len(schema.arguments) + 1:
+        return _unknown_kernel(method, operator, args)
+    found = Effect()
+    for argument, index in zip(schema.arguments, args, strict=False):
+        tensors = tensors_in(method, index)
+        if not argument.is_out:
+            found.reads += tensors
+        if argument.is_written:
+            found.writes += tensors
+        if argument.is_out:
+            found.kills += tensors
+    return found
+
+
+def _unknown_kernel(method: Method, operator: str, args: list[int]) -> Effect:
+    flat = [k for a in args for k in tensors_in(method, a)]
+    result = tensors_in(method, args[-1]) if args else []
+    others = [k for a in args[:-1] for k in tensors_in(method, a)]
+    first = tensors_in(method, args[0]) if args else []
+    named_out = operator.partition(".")[2].endswith("out")
+    if named_out and result and all(k in others and k not in first for k in result):
+        return Effect([k for k in others if k not in result], result, result)
+    return Effect(flat, flat)
+
+
+def successors(method: Method) -> list[list[int]]:
+    """Per point, the points that may come next; the end has none."""
+    result: list[list[int]] = []
+    for chain in method.chains:
+        base = len(result)
+        for i, instruction in enumerate(chain.instructions):
+            following = [base + i + 1]
+            if isinstance(instruction, JumpFalse) and base + instruction.target not in following:
+                following.append(base + instruction.target)
+            result.append(following)
+    return [*result, []]
+
+
+class Flow:
+    """Liveness of the memory behind a method's tensors.
+
+    A *buffer* is named by one value, its root. Views (`views`: value to the value whose memory it shows) belong to
+    the buffer of what they show. A value that is the target of a move, or of several view instructions, stands for
+    different buffers at different points; it is followed along the flow of control.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        views: Mapping[int, int] | None = None,
+        delegate_outputs: Mapping[int, int] | None = None,
+    ) -> None:
+        self.method = method
+        self.instructions = [i for _, _, i in method.instructions()]
+        self.count = len(self.instructions)
+        self.next = successors(method)
+        self.effects = [effect(method, i, delegate_outputs) for i in self.instructions]
+        self.views = dict(views or {})
+        self.moving = self._moving()
+        self._static_views()
+        self.points_to = self._points_to()
+        self.live = self._live()
+
+    def root(self, value: int) -> int:
+        """The value that names the buffer of a tensor that is not moved."""
+        while value in self.views:
+            value = self.views[value]
+        return value
+
+    def _moving(self) -> set[int]:
+        """Values that stand for different buffers at different points."""
+        moved = {i.target for i in self.instructions if isinstance(i, Move) and tensors_in(self.method, i.target)}
+        seen: dict[int, int] = {}
+        for e in self.effects:
+            if e.alias is not None and seen.setdefault(*e.alias) != e.alias[1]:
+                moved.add(e.alias[0])
+        return moved
+
+    def _static_views(self) -> None:
+        """Views made by one instruction, of something that never moves, are views all the time."""
+        for e in self.effects:
+            if e.alias is None or e.alias[0] in self.moving:
+                continue
+            if self.root(e.alias[1]) in self.moving:
+                self.moving.add(e.alias[0])
+            elif self.root(e.alias[1]) != e.alias[0]:
+                self.views[e.alias[0]] = e.alias[1]
+
+    def _transfers(self, point: int) -> tuple[int, int] | None:
+        """(target, source) if the instruction makes one value stand for the buffers of another."""
+        instruction, e = self.instructions[point], self.effects[point]
+        if isinstance(instruction, Move) and instruction.target in self.moving:
+            return instruction.target, instruction.source
+        if e.alias is not None and e.alias[0] in self.moving:
+            return e.alias
+        return None
+
+    def _points_to(self) -> list[dict[int, frozenset[int]]]:
+        """Per point, the buffers that each moving value may stand for before the instruction."""
+        start = {v: frozenset([v]) for v in self.moving}
+        states: list[dict[int, frozenset[int]]] = [start] + [{} for _ in range(self.count)]
+        if not self.moving:
+            return states
+        work = [0]
+        while work:
+            point = work.pop()
+            if point == self.count:  # the next execution starts with what this one leaves
+                after, following = states[point], [0]
+            else:
+                after, following = dict(states[point]), self.next[point]
+                change = self._transfers(point)
+                if change is not None:
+                    after[change[0]] = self._buffers(change[1], states[point])
+            for target in following:
+                merged = {
+                    v: states[target].get(v, frozenset()) | after.get(v, frozenset())
+                    for v in after.keys() | states[target].keys()
+                }
+                if merged != states[target]:
+                    states[target] = merged
+                    work.append(target)
+        return states
+
+    def _buffers(self, value: int, state: Mapping[int, frozenset[int]]) -> frozenset[int]:
+        root = self.root(value)
+        return state.get(root, frozenset()) if root in self.moving else frozenset([root])
+
+    def buffers(self, value: int, point: int) -> frozenset[int]:
+        """Roots of the buffers that a value may stand for before the instruction at `point`."""
+        return self._buffers(value, self.points_to[point])
+
+    def _variable_sets(self) -> tuple[list[int], list[int]]:
+        """Per point, variables (roots) read and variables surely overwritten, as bit sets."""
+        reads, kills = [], []
+        for point, e in enumerate(self.effects):
+            read = kill = 0
+            change = self._transfers(point)
+            if change is not None:
+                read |= self._bit(change[1])
+                kill |= 1 << self.root(change[0])
+            for v in e.reads:
+                read |= self._bit(v)
+            for v in e.writes:
+                # A view covers its whole buffer, a moving value an unknown one.
+                if v in e.kills and self.root(v) not in self.moving:
+                    kill |= 1 << self.root(v)
+                else:
+                    read |= self._bit(v)
+            reads.append(read)
+            kills.append(kill & ~read if change is None else kill)
+        return reads, kills
+
+    def _bit(self, value: int) -> int:
+        return 1 << self.root(value)
+
+    def _live(self) -> list[int]:
+        """Per point, the variables whose content is needed before the instruction; at the end, the outputs."""
+        reads, kills = self._variable_sets()
+        live = [0] * (self.count + 1)
+        for v in self.method.outputs:
+            for k in tensors_in(self.method, v):
+                live[self.count] |= self._bit(k)
+        changed = True
+        while changed:
+            changed = False
+            for point in range(self.count - 1, -1, -1):
+                after = 0
+                for following in self.next[point]:
+                    after |= live[following]
+                before = reads[point] | (after & ~kills[point])
+                if before != live[point]:
+                    live[point], changed = before, True
+        return live
+
+    def occupied(self) -> dict[int, int]:
+        """Per buffer, the points at which it holds or receives something needed, as a bit set.
+
+        Bit 0 is the moment before the first instruction, when inputs are filled; bit i + 1 is instruction i; bit
+        n + 1 the end.
+        """
+        result: dict[int, int] = {}
+
+        def mark(value: int, point: int, bit: int) -> None:
+            for buffer in self.buffers(value, point):
+                result[buffer] = result.get(buffer, 0) | 1 << bit
+
+        for point in range(self.count + 1):
+            for value in bits(self.live[point]):
+                mark(value, point, point + 1)
+                if point == 0:
+                    mark(value, point, 0)
+            if point < self.count:
+                e = self.effects[point]
+                for value in [*e.reads, *e.writes]:
+                    mark(value, point, point + 1)
+                # What is needed afterwards exists during the instruction too.
+                for following in self.next[point]:
+                    for value in bits(self.live[following]):
+                        mark(value, following, point + 1)
+        for index in self.method.inputs:
+            if isinstance(self.method.values[index], Tensor):
+                mark(index, 0, 0)
+        return result
+
+    def needed_at_start(self) -> set[int]:
+        """Buffers that are read before anything is written to them, inputs and constants aside: state."""
+        inputs = {self.root(i) for i in self.method.inputs}
+        result: set[int] = set()
+        for value in bits(self.live[0]):
+            for buffer in self.buffers(value, 0):
+                tensor = self.method.values[buffer]
+                if buffer not in inputs and isinstance(tensor, Tensor) and not tensor.is_constant:
+                    result.add(buffer)
+        return result
+
+
+def bits(mask: int) -> list[int]:
+    """Positions of the set bits, ascending."""
+    result = []
+    while mask:
+        low = mask & -mask
+        result.append(low.bit_length() - 1)
+        mask ^= low
+    return result
+
+
+def same_place_views(method: Method) -> dict[int, int]:
+    """Views in a planned method, found as the exporter leaves them: tensors that are never written, at the address
+    of a tensor that is.
+
+    Where several tensors at one address are written, the view belongs to the one that was written last before its
+    first use.
+    """
+    written: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    used: dict[int, int] = {}
+    point = -1
+    owned = set()
+    for index in method.inputs:
+        _note(method, index, -1, written, owned)
+    for index, tensor in method.tensors():
+        if tensor.allocation is not None and (tensor.data is not None or tensor.name is not None):
+            _note(method, index, -1, written, owned)
+    for point, (_, _, instruction) in enumerate(method.instructions()):
+        e = effect(method, instruction)
+        if isinstance(instruction, Move):
+            used.setdefault(instruction.source, point)
+            owned.add(instruction.target)
+        if e.alias is not None:
+            used.setdefault(e.alias[1], point)
+            owned.add(e.alias[0])
+        for index in e.reads:
+            used.setdefault(index, point)
+        if not isinstance(instruction, DelegateCall):
+            for index in e.writes:
+                _note(method, index, point, written, owned)
+    for index in method.outputs:
+        used.setdefault(index, point + 1)
+    views: dict[int, int] = {}
+    for index, first in used.items():
+        tensor = method.values[index]
+        if index in owned or not isinstance(tensor, Tensor) or tensor.allocation is None:
+            continue
+        candidates = written.get((tensor.allocation.memory_id, tensor.allocation.offset), [])
+        before = [(at, k) for at, k in candidates if at < first and _nbytes(method, k) == tensor.nbytes]
+        if before:
+            views[index] = max(before)[1]
+    return views
+
+
+def _note(
+    method: Method, index: int, point: int, written: dict[tuple[int, int], list[tuple[int, int]]], owned: set[int]
+) -> None:
+    tensor = method.values[index]
+    if isinstance(tensor, Tensor) and tensor.allocation is not None:
+        place = tensor.allocation.memory_id, tensor.allocation.offset
+        written.setdefault(place, []).append((point, index))
+        owned.add(index)
+
+
+def _nbytes(method: Method, index: int) -> int:
+    tensor = method.values[index]
+    return tensor.nbytes if isinstance(tensor, Tensor) else 0
