@@ -37,6 +37,10 @@ void etude_runtime_free(etude_runtime *runtime) {
   etude_release(&allocator, runtime, sizeof *runtime);
 }
 
+const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) {
+  return &runtime->hooks;
+}
+
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message) {
   if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level) runtime->hooks.log(runtime->hooks.self, level, message);
 }
