@@ -390,10 +390,7 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   }
   map.writes = (op->flags & ETUDE_OP_BOOL) != 0 ? ETUDE_BOOL : etude_dtype_compute(common);
   map.result = (op->flags & ETUDE_OP_BOOL) != 0 ? ETUDE_BOOL : common;
-  map.rounded_to = ETUDE_NO_DTYPE;
-  if (etude_scalar_size(common) == 2 && etude_dtype_is_float(common) && (op->flags & ETUDE_OP_EXACT) == 0) {
-    map.rounded_to = common;
-  }
+  map.rounded_to = (op->flags & ETUDE_OP_EXACT) != 0 && etude_dtype_is_float(common) ? ETUDE_NO_DTYPE : common;
   return etude_map_run(ctx, &map, out);
 }
 

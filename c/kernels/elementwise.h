@@ -64,7 +64,7 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
 enum {
   ETUDE_OP_FLOAT = 1u << 0,     /* integers are computed, and give, float */
   ETUDE_OP_BOOL = 1u << 1,      /* the loops write bool */
-  ETUDE_OP_EXACT = 1u << 2,     /* numbers beside half tensors keep float precision */
+  ETUDE_OP_EXACT = 1u << 2,     /* numbers beside half tensors are not rounded to half */
   ETUDE_OP_NO_BOOL = 1u << 3,   /* PyTorch refuses bool */
   ETUDE_OP_NONZERO = 1u << 4    /* for integers, a zero in the second operand is an error */
 };

@@ -3,6 +3,7 @@
    that a program lets overlap may change meanwhile. */
 #include <math.h>
 
+#include "division.h"
 #include "elementwise.h"
 
 #define REALS(name, on_float, on_double)               \
@@ -59,9 +60,9 @@ static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uin
   OP_ANY(name##_scaled, flags) \
   KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op); }
 
-SUM(add, ETUDE_OP_EXACT)
-SUM(sub, ETUDE_OP_EXACT | ETUDE_OP_NO_BOOL)
-SUM(rsub, ETUDE_OP_EXACT | ETUDE_OP_NO_BOOL)
+SUM(add, 0)
+SUM(sub, ETUDE_OP_NO_BOOL)
+SUM(rsub, ETUDE_OP_NO_BOOL)
 
 REALS(mul, a * b, a * b)
 INTS(mul, U(a) * U(b))
@@ -70,52 +71,16 @@ BINARY(mul)
 
 /* ----- divisions ----- */
 
-static int64_t int_divide(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return b == -1 ? (int64_t)(0u - U(a)) : a / b;
-}
-
-/* The remainder has the sign of a. */
-static int64_t int_fmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-
-static int64_t int_floor_divide(int64_t a, int64_t b) {
-  const int64_t quotient = int_divide(a, b);
-  return int_fmod(a, b) != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-/* The remainder has the sign of b. */
-static int64_t int_remainder(int64_t a, int64_t b) {
-  const int64_t rest = int_fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-/* As Python divides: the quotient that goes with the remainder, which is exact, and not floor(a / b). */
-#define REAL_DIVISIONS(T, f)                                     \
-  static T real_remainder_##T(T a, T b) {                        \
-    const T rest = fmod##f(a, b);                                \
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; \
-  }                                                              \
-  static T real_floor_divide_##T(T a, T b) {                     \
-    T quotient, whole;                                           \
-    if (b == 0) return a / b;                                    \
-    quotient = (a - real_remainder_##T(a, b)) / b;               \
-    if (quotient == 0) return copysign##f(0, a / b);             \
-    whole = floor##f(quotient);                                  \
-    return quotient - whole > (T)0.5 ? whole + 1 : whole;        \
-  }
-REAL_DIVISIONS(float, f)
-REAL_DIVISIONS(double, )
-
 REALS(div, a / b, a / b)
 OP_REAL(div, ETUDE_OP_FLOAT | ETUDE_OP_EXACT)
 BINARY(div)
 
 REALS(div_trunc, truncf(a / b), trunc(a / b))
-INTS(div_trunc, int_divide(a, b))
+INTS(div_trunc, etude_int_divide(a, b))
 OP_ANY(div_trunc, ETUDE_OP_EXACT | ETUDE_OP_NONZERO)
 
-REALS(floor_divide, real_floor_divide_float(a, b), real_floor_divide_double(a, b))
-INTS(floor_divide, int_floor_divide(a, b))
+REALS(floor_divide, etude_float_floor_divide(a, b), etude_double_floor_divide(a, b))
+INTS(floor_divide, etude_int_floor_divide(a, b))
 OP_ANY(floor_divide, ETUDE_OP_EXACT | ETUDE_OP_NONZERO)
 BINARY(floor_divide)
 
@@ -139,12 +104,12 @@ KERNEL(etude_aten_div_mode_out) {
 }
 
 REALS(fmod, fmodf(a, b), fmod(a, b))
-INTS(fmod, int_fmod(a, b))
+INTS(fmod, etude_int_fmod(a, b))
 OP_ANY(fmod, ETUDE_OP_NONZERO)
 BINARY(fmod)
 
-REALS(remainder, real_remainder_float(a, b), real_remainder_double(a, b))
-INTS(remainder, int_remainder(a, b))
+REALS(remainder, etude_float_remainder(a, b), etude_double_remainder(a, b))
+INTS(remainder, etude_int_remainder(a, b))
 OP_ANY(remainder, ETUDE_OP_NONZERO)
 BINARY(remainder)
 
@@ -168,8 +133,9 @@ static int64_t int_pow(int64_t base, int64_t exponent) {
 
 REALS(pow, powf(a, b), pow(a, b))
 INTS(pow, int_pow(a, b))
-OP_ANY(pow, ETUDE_OP_EXACT)
+OP_ANY(pow, ETUDE_OP_NO_BOOL)
 BINARY(pow)
+static const etude_op pow_exact_op = {pow_float, pow_double, pow_int, ETUDE_OP_NO_BOOL | ETUDE_OP_EXACT};
 
 /* Powers of floats that need no pow(); the exponent operand only takes part in the promotion. */
 #define FIXED_POWER(name, on_float, on_double)             \
@@ -181,11 +147,12 @@ FIXED_POWER(pow_2, a *a, a *a)
 FIXED_POWER(pow_3, a *a *a, a *a *a)
 FIXED_POWER(pow_minus_half, 1 / sqrtf(a), 1 / sqrt(a))
 
-static const etude_op *power_op(double exponent) {
+/* PyTorch takes square roots for float and double alone, which shows at -inf and -0. */
+static const etude_op *power_op(int32_t dtype, double exponent) {
   if (exponent == 2) return &pow_2_op;
-  if (exponent == 0.5) return &pow_half_op;
   if (exponent == 3) return &pow_3_op;
-  return exponent == -0.5 ? &pow_minus_half_op : &pow_op;
+  if (exponent == 0.5 && etude_scalar_size(dtype) > 2) return &pow_half_op;
+  return exponent == -0.5 && etude_scalar_size(dtype) > 2 ? &pow_minus_half_op : &pow_exact_op;
 }
 
 KERNEL(etude_aten_pow_scalar_out) {
@@ -197,7 +164,9 @@ KERNEL(etude_aten_pow_scalar_out) {
   TRY(etude_arg_scalar(ctx, args, 1, &exponent));
   operands[1] = etude_operand_number(exponent);
   TRY(etude_common_dtype(ctx, operands, 2, &common));
-  if (etude_dtype_is_float(common)) return etude_op_call(ctx, args, arg_count, power_op(exponent.d), 2, 2, NULL);
+  if (etude_dtype_is_float(common)) {
+    return etude_op_call(ctx, args, arg_count, power_op(common, exponent.d), 2, 2, NULL);
+  }
   if (exponent.i < 0) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "an integer can't be raised to a negative integer power");
   }

@@ -14,11 +14,21 @@ ETUDE_LOOP_3(clamp_double, double, double, , MIN_REAL(MAX_REAL(a, b), c))
 ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , CLAMP_INT(a, b, c))
 static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
 
-static etude_operand open_bound(int32_t common, bool upper) {
-  etude_scalar bound = {ETUDE_VALUE_INT, upper ? INT64_MAX : INT64_MIN, 0};
-  if (etude_dtype_is_float(common)) {
+/* The least or largest value of a type, which bounds nothing. */
+static etude_operand open_bound(int32_t dtype, bool upper) {
+  const uint32_t bits = 8u * (uint32_t)etude_scalar_size(dtype);
+  const bool has_sign = dtype >= ETUDE_CHAR && dtype <= ETUDE_LONG;
+  const uint64_t all = UINT64_MAX >> (64u - bits);
+  const uint64_t largest = has_sign ? all >> 1 : all;
+  etude_scalar bound = {ETUDE_VALUE_INT, 0, 0};
+  if (etude_dtype_is_float(dtype)) {
     bound.tag = ETUDE_VALUE_DOUBLE;
     bound.d = etude_bits_float(upper ? 0x7f800000u : 0xff800000u);
+  } else if (dtype == ETUDE_BOOL) {
+    bound.tag = ETUDE_VALUE_BOOL;
+    bound.i = upper;
+  } else {
+    bound.i = upper ? (int64_t)largest : has_sign ? -(int64_t)largest - 1 : 0;
   }
   return etude_operand_number(bound);
 }
@@ -93,7 +103,7 @@ static etude_status choose(etude_kernel_context *ctx, const etude_operand *condi
   const etude_map map = {
     {*condition, *then, *otherwise},
     {ETUDE_BOOL, compute, compute},
-    ETUDE_NO_DTYPE,
+    common,
     3,
     compute,
     common,
@@ -125,10 +135,6 @@ KERNEL(etude_aten_masked_fill_out) {
   TRY(etude_arg_count(ctx, arg_count, 5));
   for (uint32_t k = 0; k < 3; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
   TRY(etude_arg_out(ctx, args, 3, &out));
-  if (!etude_dtype_can_cast(operands[2].dtype, operands[0].dtype)) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a %y value can't fill a %y tensor", (int)operands[2].dtype,
-                             (int)operands[0].dtype);
-  }
   return choose(ctx, &operands[1], &operands[2], &operands[0], operands[0].dtype, out);
 }
 

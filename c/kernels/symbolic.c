@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "args.h"
+#include "division.h"
 #include "dtype.h"
 #include "strided.h"
 
@@ -89,46 +90,20 @@ KERNEL(etude_prim_truediv) {
   return give_double(n.result, n.a.d / n.b.d);
 }
 
-/* The remainder with the sign of the divisor. */
-static int64_t int_mod(int64_t a, int64_t b) {
-  const int64_t rest = b == -1 ? 0 : a % b;
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-static double double_mod(double a, double b) {
-  const double rest = fmod(a, b);
-  if (rest == 0) return copysign(0.0, b);
-  return (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-static int64_t int_floordiv(int64_t a, int64_t b) {
-  const int64_t quotient = b == -1 ? (int64_t)(0u - (uint64_t)a) : a / b;
-  return b != -1 && a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-/* The quotient that goes with the remainder, which is exact; floor(a / b) may be one too many. */
-static double double_floordiv(double a, double b) {
-  const double rest = fmod(a, b);
-  const double quotient = (a - rest) / b - (rest != 0 && (b < 0) != (rest < 0) ? 1.0 : 0.0);
-  const double whole = floor(quotient);
-  if (quotient == 0) return copysign(0.0, a / b);
-  return quotient - whole > 0.5 ? whole + 1.0 : whole;
-}
-
 KERNEL(etude_prim_floordiv) {
   pair n;
   TRY(get_pair(ctx, args, arg_count, &n));
   TRY(check_divisor(ctx, &n));
-  if (n.real) return give_double(n.result, double_floordiv(n.a.d, n.b.d));
-  return give_int(n.result, int_floordiv(n.a.i, n.b.i));
+  if (n.real) return give_double(n.result, etude_double_floor_divide(n.a.d, n.b.d));
+  return give_int(n.result, etude_int_floor_divide(n.a.i, n.b.i));
 }
 
 KERNEL(etude_prim_mod) {
   pair n;
   TRY(get_pair(ctx, args, arg_count, &n));
   TRY(check_divisor(ctx, &n));
-  if (n.real) return give_double(n.result, double_mod(n.a.d, n.b.d));
-  return give_int(n.result, int_mod(n.a.i, n.b.i));
+  if (n.real) return give_double(n.result, etude_double_remainder(n.a.d, n.b.d));
+  return give_int(n.result, etude_int_remainder(n.a.i, n.b.i));
 }
 
 #define COMPARISON(function, operation)                                  \
