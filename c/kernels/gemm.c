@@ -126,6 +126,7 @@ static void pack_matrix(const etude_gemm *g, const etude_gemm_block *block, floa
 }
 
 static void pack_b(const etude_gemm *g, const etude_gemm_block *block, float *out, size_t out_row) {
+  if (block->depth == 0) return;
   if (g->pack != NULL) {
     g->pack(g->pack_arg, block, out, out_row);
   } else {
