@@ -9,7 +9,8 @@
  *   OUT    for each call: u32 outputs, so many values
  *   value  u32 kind (ETUDE_VALUE_...), then
  *          Int, Bool: i64      Double: f64      None: nothing      String: u32 length, bytes
- *          Tensor: u32 scalar type, u32 rank, i32 sizes[rank], u32 dim order[rank], u32 bytes, the elements
+ *          Tensor: u32 scalar type, u32 rank, i32 sizes[rank], u32 dim order[rank], u32 bytes, zeros up to the next
+ *                  multiple of 16 from the start of the file, the elements
  *
  * Every method is loaded at its first call and stays, so state lasts as it would in an application. */
 #include <fcntl.h>
@@ -28,10 +29,12 @@
 #define MOST_DATA_FILES 4u
 
 static uint8_t arena_memory[ARENA_MOST];
-static uint8_t file_memory[FILES_MOST];
+static uint8_t file_memory[FILES_MOST] __attribute__((aligned(64)));
 static size_t file_memory_used;
+static size_t written; /* bytes of OUT.raw */
 
 typedef struct reader {
+  const uint8_t *start; /* aligned */
   const uint8_t *at;
   const uint8_t *end;
 } reader;
@@ -63,6 +66,7 @@ static reader read_file(const char *path) {
     die(path, got < 0 ? "cannot be read" : "is larger than the static memory for files");
   }
   (void)close(descriptor);
+  file.start = start;
   file.at = start;
   file.end = file_memory + file_memory_used;
   file_memory_used = (file_memory_used + 63u) & ~(size_t)63u;
@@ -111,6 +115,7 @@ static void take_tensor(reader *in, tensor_parts *parts) {
   tensor->sizes = parts->sizes;
   tensor->dim_order = parts->dim_order;
   tensor->capacity = take_u32(in);
+  (void)take(in, (16 - (size_t)(in->at - in->start) % 16) % 16);
   tensor->data = (void *)(uintptr_t)take(in, tensor->capacity);
   tensor->flags = ETUDE_TENSOR_READONLY;
 }
@@ -147,6 +152,7 @@ static void take_value(reader *in, etude_value *value, tensor_parts *parts) {
 }
 
 static void put(int out, const void *bytes, size_t size) {
+  written += size;
   while (size > 0) {
     const ssize_t done = write(out, bytes, size);
     if (done <= 0) {
@@ -162,6 +168,7 @@ static void put_u32(int out, uint32_t number) {
 }
 
 static void put_tensor(int out, const etude_tensor *tensor) {
+  static const uint8_t zeros[16];
   const size_t size = etude_tensor_nbytes(tensor);
 
   put_u32(out, (uint32_t)tensor->scalar_type);
@@ -173,6 +180,7 @@ static void put_tensor(int out, const etude_tensor *tensor) {
     put_u32(out, tensor->dim_order == NULL ? i : tensor->dim_order[i]);
   }
   put_u32(out, (uint32_t)size);
+  put(out, zeros, (16 - written % 16) % 16);
   put(out, tensor->data, size);
 }
 

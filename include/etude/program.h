@@ -64,7 +64,8 @@ typedef struct etude_program_config {
  * Open a program. On success it owns @p loader and the external loaders (and closes them when freed); on
  * failure they stay the caller's. @p config may be NULL.
  *
- * ::ETUDE_INVALID_PROGRAM: not a `.pte`, cut short, of another version, or damaged; the message tells which.
+ * ::ETUDE_INVALID_ARGUMENT: not a `.pte`. ::ETUDE_NOT_SUPPORTED: of another schema version. ::ETUDE_INVALID_PROGRAM:
+ * empty, cut short or damaged; the message tells which.
  */
 ETUDE_API etude_status etude_program_load(
     etude_runtime *runtime, const etude_data_loader *loader, const etude_program_config *config,

@@ -53,7 +53,7 @@ ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
 
 /**
  * Add a table of kernels; it is borrowed for the life of the runtime. The same table twice is fine; a
- * name that another table has already is ::ETUDE_ALREADY_REGISTERED and adds nothing.
+ * name that another table has already, with another function, is ::ETUDE_ALREADY_REGISTERED and adds nothing.
  */
 ETUDE_API etude_status etude_runtime_add_kernels(
     etude_runtime *runtime, const etude_kernel *kernels, uint32_t count, etude_error *error);

@@ -45,8 +45,8 @@ def floats(array: Array, code: int) -> Array:
     return array.astype(np.float64)
 
 
-def pack_value(spec: dict[str, Any], array: Array, dim_order: list[int]) -> bytes:
-    """One value in the format of run_arena.c. `array` is in logical row-major order."""
+def pack_value(spec: dict[str, Any], array: Array, dim_order: list[int], at: int) -> bytes:
+    """One value in the format of run_arena.c, at byte `at`. `array` is in logical row-major order."""
     kind = spec["kind"]
     if kind in ("none", "null"):
         return struct.pack("<I", NONE)
@@ -58,7 +58,8 @@ def pack_value(spec: dict[str, Any], array: Array, dim_order: list[int]) -> byte
         return struct.pack("<Id", DOUBLE, float(array))
     data = np.ascontiguousarray(array.transpose(dim_order)).tobytes()
     head = struct.pack("<III", TENSOR, CODES[spec["dtype"]], array.ndim)
-    return head + struct.pack(f"<{2 * array.ndim}i", *array.shape, *dim_order) + struct.pack("<I", len(data)) + data
+    head += struct.pack(f"<{2 * array.ndim}i", *array.shape, *dim_order) + struct.pack("<I", len(data))
+    return head + bytes(-(at + len(head)) % 16) + data
 
 
 class Values:
@@ -88,6 +89,7 @@ class Values:
         code, rank = self.unpack("II")
         sizes, order = self.unpack(f"{rank}i"), self.unpack(f"{rank}I")
         (size,) = self.unpack("I")
+        self.at += -self.at % 16
         stored = np.frombuffer(self.data, STORED[code], size // STORED[code].itemsize, self.at)
         self.at += size
         inner = stored.reshape([sizes[k] for k in order])
@@ -126,7 +128,7 @@ def pack_calls(case: dict[str, Any], arrays: Any) -> bytes:
         out += struct.pack("<I", len(method)) + method.encode() + struct.pack("<I", len(specs))
         for i, spec in enumerate(specs):
             array = arrays[f"{prefix(method, number)}in{i}"]
-            out += pack_value(spec, array, spec.get("dim_order", list(range(array.ndim))))
+            out += pack_value(spec, array, spec.get("dim_order", list(range(array.ndim))), len(out))
     return out
 
 

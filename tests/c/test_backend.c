@@ -118,7 +118,7 @@ static void test_init_execute_destroy(void) {
   etude_tensor tensor;
   const float *out;
 
-  CHECK_OK(open_probed(&f, &p, "x_linear.pte"), &f.error);
+  CHECK_OK(open_probed(&f, &p, "delegates/x_linear.pte"), &f.error);
   CHECK_OK(etude_method_load(f.program, "forward", NULL, &f.method, &f.error), &f.error);
   CHECK(p.inits == 1 && p.destroys == 0);
   CHECK(strcmp(p.names[0], "forward") == 0);
@@ -150,7 +150,7 @@ static void test_equal_payloads_have_one_address(void) {
   etude_method *first = NULL;
   etude_method *second = NULL;
 
-  CHECK_OK(open_probed(&f, &p, "x_two_methods_same.pte"), &f.error);
+  CHECK_OK(open_probed(&f, &p, "delegates/x_two_methods_same.pte"), &f.error);
   CHECK(etude_program_method_count(f.program) == 2);
   CHECK_OK(etude_method_load(f.program, etude_program_method_name(f.program, 0), NULL, &first, &f.error), &f.error);
   CHECK_OK(etude_method_load(f.program, etude_program_method_name(f.program, 1), NULL, &second, &f.error), &f.error);
@@ -168,7 +168,7 @@ static void test_a_failing_init_is_undone(void) {
   probe p;
   size_t blocks;
 
-  CHECK_OK(open_probed(&f, &p, "x_partial.pte"), &f.error);
+  CHECK_OK(open_probed(&f, &p, "delegates/x_partial.pte"), &f.error);
   CHECK_OK(etude_method_load(f.program, "forward", NULL, &f.method, &f.error), &f.error);
   CHECK(p.inits >= 2); /* the file has several delegates */
   etude_method_free(f.method);
@@ -192,7 +192,7 @@ static void test_a_backend_that_is_not_available(void) {
   fixture f;
   probe p;
 
-  CHECK_OK(open_probed(&f, &p, "x_linear.pte"), &f.error);
+  CHECK_OK(open_probed(&f, &p, "delegates/x_linear.pte"), &f.error);
   p.unavailable = true;
   CHECK(!etude_runtime_backend_available(f.runtime, "XnnpackBackend"));
   CHECK(etude_method_load(f.program, "forward", NULL, &f.method, &f.error) != ETUDE_OK);
@@ -245,12 +245,18 @@ static etude_status kernel_one(etude_kernel_context *ctx, etude_value *const *ar
   return etude_kernel_fail(ctx, ETUDE_NOT_IMPLEMENTED, "kernel one says %d", (int32_t)1);
 }
 
+static etude_status kernel_two(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  (void)args;
+  (void)arg_count;
+  return etude_kernel_fail(ctx, ETUDE_NOT_IMPLEMENTED, "kernel two");
+}
+
 static void test_kernel_tables(void) {
   test_memory memory = {0};
   etude_error error = ETUDE_ERROR_INIT;
   const etude_allocator allocator = test_memory_allocator(&memory);
   static const etude_kernel first[2] = {{"aten::add.out", kernel_one}, {"my::own", kernel_one}};
-  static const etude_kernel second[2] = {{"my::other", kernel_one}, {"my::own", kernel_one}};
+  static const etude_kernel second[2] = {{"my::other", kernel_one}, {"my::own", kernel_two}};
   etude_runtime *a = NULL;
   etude_runtime *b = NULL;
 

@@ -263,7 +263,7 @@ static void use_method(etude_method *method, fuzz_file file) {
     }
   }
   (void)etude_method_reset_state(method, UINT32_MAX, &error);
-  while (etude_method_step(method, &error) == ETUDE_OK && etude_method_position(method) < INSTRUCTION_LIMIT / 4) {
+  for (int steps = 0; steps < INSTRUCTION_LIMIT && etude_method_step(method, &error) == ETUDE_OK; steps++) {
   }
   etude_method_reset(method);
   for (size_t i = 0; i < MOST_INPUTS; i++) {
