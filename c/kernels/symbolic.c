@@ -102,7 +102,10 @@ KERNEL(etude_prim_mod) {
   pair n;
   TRY(get_pair(ctx, args, arg_count, &n));
   TRY(check_divisor(ctx, &n));
-  if (n.real) return give_double(n.result, etude_double_remainder(n.a.d, n.b.d));
+  if (n.real) {
+    const double rest = etude_double_remainder(n.a.d, n.b.d);
+    return give_double(n.result, rest == 0 ? copysign(0.0, n.b.d) : rest);
+  }
   return give_int(n.result, etude_int_remainder(n.a.i, n.b.i));
 }
 
