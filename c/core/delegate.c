@@ -3,6 +3,7 @@
 
 #include "deps.h"
 #include "method.h"
+#include "options.h"
 #include "segment.h"
 
 static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_fb_table *delegate,
@@ -57,6 +58,7 @@ static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t
   etude_bytes payload;
   ETUDE_TRY(fetch_payload(ctx, plan, &delegate, &payload, error));
   const size_t before = method->allocated;
+  ETUDE_TRY(etude_option_see(ctx, error));
   etude_error_clear(error);
   const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
   if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q, delegate %u: ", id, index);
@@ -95,6 +97,7 @@ void etude_method_destroy_delegates(etude_method *method) {
       etude_unlock(method->program->runtime);
     }
     etude_init_context_release(ctx);
+    etude_option_unsee(ctx);
   }
 }
 

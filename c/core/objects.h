@@ -118,6 +118,8 @@ struct etude_init_context {
   uint32_t payload_segment;
   uint32_t spec_count;
   etude_compile_spec *specs;
+  const struct etude_option_store *seen; /* the backend's process-wide options when the method was loaded */
+  bool owns_seen;
 };
 
 typedef struct etude_scratch_block {

@@ -4,8 +4,53 @@
 
 #include "objects.h"
 
-/* Load-time options of a program or a method: a deep copy. */
-typedef struct etude_option_rows etude_option_rows;
+/* Process-wide values of one backend, in the order of its schema; one block of memory. */
+typedef struct etude_option_store {
+  size_t size; /* bytes of the block */
+  uint8_t *is_set;
+  int32_t *numbers; /* bools and ints; for a string, its index in `strings` */
+  char (*strings)[ETUDE_OPTION_STRING_SIZE];
+} etude_option_store;
+
+/* Load-time options of a program or a method: a deep copy in one block. */
+typedef struct etude_option_rows {
+  size_t size;
+  uint32_t count;
+  etude_backend_options *items;
+} etude_option_rows;
+
+/* option_check.c */
+
+/* A key's schema; NULL where there is none. */
+const etude_option_schema *etude_option_find(const etude_backend_entry *entry, const char *key);
+
+/* Unknown key: an error with the nearest known ones. */
+etude_status etude_option_unknown(const etude_backend_entry *entry, const char *key, etude_error *error);
+
+/* Is every row well-formed, and legal by the backend's schema in `scope`? Duplicate keys and rows are refused. */
+etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
+                                     uint32_t scope, etude_error *error);
+
+/* Does a schema make sense? */
+etude_status etude_option_check_schema(const etude_backend_entry *entry, etude_error *error);
+
+/* option_store.c */
+
+etude_status etude_option_store_create(const etude_runtime *runtime, etude_backend_entry *entry, etude_error *error);
+void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *entry);
+
+/* A copy of a backend's present process-wide values. Locks. */
+etude_option_store *etude_option_store_copy(
+    const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error);
+
+/* The value a store has for a key of the schema. False where it is not set. */
+bool etude_option_store_get(const etude_backend_entry *entry, const etude_option_store *store,
+                            const etude_option_schema *schema, etude_option_value *out);
+
+/* A schema's default. */
+void etude_option_default(const etude_option_schema *schema, etude_option_value *out);
+
+/* option_layers.c */
 
 void etude_option_rows_free(const etude_allocator *allocator, etude_option_rows *rows);
 
@@ -16,8 +61,8 @@ etude_status etude_option_rows_for_program(const etude_program *program, const e
 etude_status etude_option_rows_for_method(const etude_method *method, const etude_method_config *config,
                                           etude_option_rows **out_rows, etude_error *error);
 
-/* The store of a backend that is being registered: checks its schema, and makes room for process-wide values. */
-etude_status etude_option_store_create(const etude_runtime *runtime, etude_backend_entry *entry, etude_error *error);
-void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *entry);
+/* Note the process-wide values that a delegate being loaded sees, and forget them. */
+etude_status etude_option_see(etude_init_context *ctx, etude_error *error);
+void etude_option_unsee(etude_init_context *ctx);
 
 #endif /* ETUDE_CORE_OPTIONS_H_ */

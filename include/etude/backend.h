@@ -71,7 +71,8 @@ typedef struct etude_backend {
 
   /**
    * Optional. May the backend refuse @p items, which have passed the schema, for reasons of its own?
-   * Changes nothing. @p method_name is NULL for a process-wide change.
+   * Changes nothing. @p method_name is NULL unless they are given for one method. Called without any lock; it
+   * must not set or get options itself. The same holds for `set_option` and `get_option`.
    */
   etude_status (*check_options)(void *self, const char *method_name, const etude_option *items, uint32_t count,
                                 etude_error *error);
@@ -147,8 +148,8 @@ ETUDE_API void etude_execute_context_parallel_for(
     etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg);
 
 /**
- * The value of an option now, for keys that take effect at once: method's, else program's, else the present
- * process-wide one, else the default. Statuses as at ::etude_init_context_option_bool.
+ * The value of an option: method's, else program's, else the process-wide one (the present one for keys that take
+ * effect at once, that of the load for others), else the default. Statuses as at ::etude_init_context_option_bool.
  */
 ETUDE_API etude_status etude_execute_context_option_bool(
     const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error);

@@ -97,7 +97,8 @@ ETUDE_API etude_status etude_runtime_option_schema(
  * Set process-wide options of one or several backends, all or none of them. Everything is copied.
  * Failures name backend and key: ::ETUDE_NOT_FOUND (unknown backend or key, with the nearest known),
  * ::ETUDE_INVALID_TYPE, ::ETUDE_INVALID_ARGUMENT (out of range, empty, duplicate), ::ETUDE_NOT_SUPPORTED
- * (read-only, or only settable at load). Any thread, also while methods execute.
+ * (read-only, or only settable at load; or more than one backend without a schema, since what such a backend
+ * has taken can't be taken back). Any thread, also while methods execute.
  */
 ETUDE_API etude_status etude_runtime_set_option(
     etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count, etude_error *error);

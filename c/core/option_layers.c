@@ -1,0 +1,275 @@
+/* Load-time options, and which layer wins for a method: its own map, its program's, the process, the default.
+
+   The process-wide values that a method goes by are those of the moment it was loaded, except for keys that take
+   effect at once: these are read anew. */
+#include "checked.h"
+#include "deps.h"
+#include "options.h"
+#include "plan.h"
+
+/* ---- copies ---- */
+
+void etude_option_rows_free(const etude_allocator *allocator, etude_option_rows *rows) {
+  if (rows != NULL) etude_release(allocator, rows, rows->size);
+}
+
+static etude_option_rows *copy_rows(
+    const etude_allocator *allocator, const etude_backend_options *from, uint32_t count, etude_error *error) {
+  uint64_t items = 0;
+  for (uint32_t i = 0; i < count; ++i) items += from[i].count;
+  const size_t word = sizeof(void *);
+  const uint64_t head = (sizeof(etude_option_rows) + word - 1) / word * word;
+  const uint64_t size = head + count * sizeof *from + items * sizeof(etude_option);
+  etude_option_rows *rows = etude_alloc_array(allocator, size, 1, "load-time options", error);
+  if (rows == NULL) return NULL;
+  rows->size = (size_t)size;
+  rows->count = count;
+  rows->items = (etude_backend_options *)(void *)((uint8_t *)rows + head);
+  etude_option *to = (etude_option *)(void *)(rows->items + count);
+  for (uint32_t i = 0; i < count; ++i) {
+    rows->items[i] = from[i];
+    rows->items[i].items = to;
+    if (from[i].count > 0) memcpy(to, from[i].items, from[i].count * sizeof *to);
+    to += from[i].count;
+  }
+  return rows;
+}
+
+/* ---- checking at load ---- */
+
+static bool method_uses(const etude_program *program, uint32_t method, const char *backend) {
+  etude_plan plan;
+  if (etude_plan_open(program, method, &plan, NULL) != ETUDE_OK) return false;
+  for (uint32_t i = 0; i < plan.delegates.count; ++i) {
+    const etude_fb_table delegate = etude_fb_element(&plan.fb, &plan.delegates, i);
+    const char *id = etude_fb_string(&plan.fb, &delegate, 0, NULL);
+    if (id != NULL && strcmp(id, backend) == 0) return true;
+  }
+  return false;
+}
+
+static bool is_used(const etude_program *program, const etude_method *method, const char *backend) {
+  if (method != NULL) return method_uses(program, method->index, backend);
+  for (uint32_t i = 0; i < program->method_count; ++i) {
+    if (method_uses(program, i, backend)) return true;
+  }
+  return false;
+}
+
+static etude_status unused(const etude_program *program, const etude_method *method, const char *backend, bool warn, etude_error *error) {
+  char text[200];
+  etude_format(text, sizeof text, "options were given for backend %q, which %s%s%s does not use", backend,
+               method != NULL ? "method '" : "the program", method != NULL ? method->name : "", method != NULL ? "'" : "");
+  if (warn) {
+    etude_runtime_log(program->runtime, ETUDE_LOG_WARNING, text);
+    return ETUDE_OK;
+  }
+  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%s: leave them out, or ask for a warning instead", text);
+  etude_error_subject(error, backend);
+  return ETUDE_INVALID_ARGUMENT;
+}
+
+static etude_status make_rows(const etude_program *program, const etude_method *method, const etude_backend_options *from,
+                              uint32_t count, bool warn, etude_option_rows **out_rows, etude_error *error) {
+  *out_rows = NULL;
+  if (count == 0) return ETUDE_OK;
+  ETUDE_TRY(etude_option_check_rows(program->runtime, from, count, ETUDE_SCOPE_LOAD, error));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_used(program, method, from[i].backend)) {
+      ETUDE_TRY(unused(program, method, from[i].backend, warn, error));
+      continue;
+    }
+    const etude_backend_entry *entry = etude_runtime_find_backend(program->runtime, from[i].backend);
+    if (entry->vtable.check_options == NULL) continue;
+    etude_error_clear(error);
+    const etude_status status = entry->vtable.check_options(entry->self, method != NULL ? method->name : NULL, from[i].items, from[i].count, error);
+    if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q: ", entry->name);
+  }
+  *out_rows = copy_rows(method != NULL ? &method->allocator : &program->allocator, from, count, error);
+  return *out_rows != NULL ? ETUDE_OK : ETUDE_OUT_OF_MEMORY;
+}
+
+etude_status etude_option_rows_for_program(const etude_program *program, const etude_program_config *config,
+                                           etude_option_rows **out_rows, etude_error *error) {
+  return make_rows(program, NULL, config->backend_options, config->backend_options_count, config->unused_options_warn, out_rows, error);
+}
+
+etude_status etude_option_rows_for_method(const etude_method *method, const etude_method_config *config,
+                                          etude_option_rows **out_rows, etude_error *error) {
+  const bool warn = config->unused_options_warn || method->program->unused_options_warn;
+  return make_rows(method->program, method, config->backend_options, config->backend_options_count, warn, out_rows, error);
+}
+
+/* ---- layers ---- */
+
+static const etude_option *find_row_item(const etude_option_rows *rows, const char *backend, const char *key) {
+  for (uint32_t i = 0; rows != NULL && i < rows->count; ++i) {
+    if (strcmp(rows->items[i].backend, backend) != 0) continue;
+    for (uint32_t k = 0; k < rows->items[i].count; ++k) {
+      if (strcmp(rows->items[i].items[k].key, key) == 0) return &rows->items[i].items[k];
+    }
+  }
+  return NULL;
+}
+
+/* The options that a delegate of this backend saw at load; NULL where none is loaded or there is no schema. */
+static const etude_option_store *seen_by(const etude_method *method, const etude_backend_entry *entry) {
+  for (uint32_t i = 0; i < method->delegate_count; ++i) {
+    if (method->delegates[i].backend == entry && method->delegates[i].seen != NULL) return method->delegates[i].seen;
+  }
+  return NULL;
+}
+
+etude_status etude_option_see(etude_init_context *ctx, etude_error *error) {
+  if (ctx->backend->store == NULL) return ETUDE_OK;
+  ctx->seen = seen_by(ctx->method, ctx->backend);
+  if (ctx->seen != NULL) return ETUDE_OK;
+  ctx->seen = etude_option_store_copy(ctx->method->program->runtime, &ctx->method->allocator, ctx->backend, error);
+  ctx->owns_seen = ctx->seen != NULL;
+  return ctx->seen != NULL ? ETUDE_OK : ETUDE_OUT_OF_MEMORY;
+}
+
+void etude_option_unsee(etude_init_context *ctx) {
+  if (ctx->owns_seen) etude_release(&ctx->method->allocator, (void *)(uintptr_t)ctx->seen, ctx->seen->size);
+  ctx->seen = NULL;
+  ctx->owns_seen = false;
+}
+
+/* The winning value of a key, and its type; *out_text, for strings at load, is where it lives. */
+static etude_status find_value(const etude_init_context *ctx, const char *key, bool now, int32_t *out_type,
+                               etude_option_value *out, const char **out_text, etude_error *error) {
+  const etude_method *method = ctx->method;
+  const etude_backend_entry *entry = ctx->backend;
+  const etude_option *item = find_row_item(method->options, entry->name, key);
+  if (item == NULL) item = find_row_item(method->program->options, entry->name, key);
+  if (item != NULL) {
+    *out_type = item->type;
+    *out = item->value;
+    *out_text = item->value.string;
+    return ETUDE_OK;
+  }
+  const etude_option_schema *schema = etude_option_find(entry, key);
+  if (schema == NULL) return etude_option_unknown(entry, key, error);
+  *out_type = schema->type;
+  bool is_set;
+  if (now && (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0) {
+    etude_lock(method->program->runtime);
+    is_set = etude_option_store_get(entry, entry->store, schema, out);
+    etude_unlock(method->program->runtime);
+  } else {
+    is_set = etude_option_store_get(entry, ctx->seen, schema, out);
+    if (is_set && schema->type == ETUDE_OPTION_STRING) *out_text = ctx->seen->strings[ctx->seen->numbers[schema - entry->schema]];
+  }
+  if (is_set) return ETUDE_OK;
+  etude_option_default(schema, out);
+  *out_text = schema->default_string != NULL ? schema->default_string : "";
+  return ETUDE_OK;
+}
+
+static etude_status get(const etude_init_context *ctx, const char *key, int32_t type, bool now, etude_option_value *out,
+                        const char **out_text, etude_error *error) {
+  int32_t found = type;
+  *out_text = NULL;
+  ETUDE_TRY(find_value(ctx, key, now, &found, out, out_text, error));
+  if (found == type) return ETUDE_OK;
+  static const char names[3][7] = {"bool", "int", "string"};
+  etude_error_set(error, ETUDE_INVALID_TYPE, "backend %q, option %q: it is of type %s, asked for as %s", ctx->backend->name, key,
+                  names[found], names[type]);
+  etude_error_subject(error, key);
+  return ETUDE_INVALID_TYPE;
+}
+
+etude_status etude_init_context_option_bool(
+    const etude_init_context *ctx, const char *key, bool *out_value, etude_error *error) {
+  etude_option_value value;
+  const char *text;
+  ETUDE_TRY(get(ctx, key, ETUDE_OPTION_BOOL, false, &value, &text, error));
+  *out_value = value.bool_value;
+  return ETUDE_OK;
+}
+
+etude_status etude_init_context_option_int(
+    const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
+  etude_option_value value;
+  const char *text;
+  ETUDE_TRY(get(ctx, key, ETUDE_OPTION_INT, false, &value, &text, error));
+  *out_value = value.int_value;
+  return ETUDE_OK;
+}
+
+etude_status etude_init_context_option_string(
+    const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error) {
+  etude_option_value value;
+  return get(ctx, key, ETUDE_OPTION_STRING, false, &value, out_value, error);
+}
+
+etude_status etude_execute_context_option_bool(
+    const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error) {
+  etude_option_value value;
+  const char *text;
+  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_BOOL, true, &value, &text, error));
+  *out_value = value.bool_value;
+  return ETUDE_OK;
+}
+
+etude_status etude_execute_context_option_int(
+    const etude_execute_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
+  etude_option_value value;
+  const char *text;
+  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_INT, true, &value, &text, error));
+  *out_value = value.int_value;
+  return ETUDE_OK;
+}
+
+etude_status etude_execute_context_option_string(
+    const etude_execute_context *ctx, const char *key, char *out_value, size_t size, etude_error *error) {
+  etude_option_value value;
+  const char *text;
+  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_STRING, true, &value, &text, error));
+  const size_t length = strlen(value.string);
+  if (length >= size) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "option %q has %z bytes, there is room for %z", key, length + 1, size);
+  memcpy(out_value, value.string, length + 1);
+  return ETUDE_OK;
+}
+
+/* ---- explaining ---- */
+
+static void note_layer(etude_option_explanation *e, int32_t origin, const etude_option *item) {
+  if (item == NULL) return;
+  e->is_set[origin] = true;
+  e->values[origin] = item->value;
+  e->type = item->type;
+  e->winner = origin;
+}
+
+etude_status etude_method_explain_option(
+    const etude_method *method, const char *backend, const char *key, etude_option_explanation *out_explanation,
+    etude_error *error) {
+  const etude_runtime *runtime = method->program->runtime;
+  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, backend);
+  if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
+  const etude_option_schema *schema = etude_option_find(entry, key);
+  const uint32_t struct_size = out_explanation->struct_size;
+  etude_option_explanation e;
+  memset(&e, 0, sizeof e);
+  e.struct_size = struct_size;
+  if (schema != NULL) {
+    e.type = schema->type;
+    e.is_set[ETUDE_ORIGIN_DEFAULT] = true;
+    etude_option_default(schema, &e.values[ETUDE_ORIGIN_DEFAULT]);
+    const bool now = (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
+    const etude_option_store *seen = seen_by(method, entry);
+    etude_lock(runtime);
+    e.is_set[ETUDE_ORIGIN_PROCESS] =
+        etude_option_store_get(entry, now || seen == NULL ? entry->store : seen, schema, &e.values[ETUDE_ORIGIN_PROCESS]);
+    etude_unlock(runtime);
+    if (e.is_set[ETUDE_ORIGIN_PROCESS]) e.winner = ETUDE_ORIGIN_PROCESS;
+  }
+  const etude_option *of_program = find_row_item(method->program->options, backend, key);
+  const etude_option *of_method = find_row_item(method->options, backend, key);
+  if (schema == NULL && of_program == NULL && of_method == NULL) return etude_option_unknown(entry, key, error);
+  note_layer(&e, ETUDE_ORIGIN_PROGRAM, of_program);
+  note_layer(&e, ETUDE_ORIGIN_METHOD, of_method);
+  memcpy(out_explanation, &e, struct_size < sizeof e ? struct_size : sizeof e);
+  return ETUDE_OK;
+}
