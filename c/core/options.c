@@ -43,7 +43,7 @@ static etude_status next_item(etude_options *options, const char *key, int32_t t
 }
 
 etude_status etude_options_add_bool(etude_options *options, const char *key, bool value, etude_error *error) {
-  etude_option *item;
+  etude_option *item = NULL;
   ETUDE_TRY(next_item(options, key, ETUDE_OPTION_BOOL, &item, error));
   item->value.bool_value = value;
   options->count++;
@@ -51,7 +51,7 @@ etude_status etude_options_add_bool(etude_options *options, const char *key, boo
 }
 
 etude_status etude_options_add_int(etude_options *options, const char *key, int32_t value, etude_error *error) {
-  etude_option *item;
+  etude_option *item = NULL;
   ETUDE_TRY(next_item(options, key, ETUDE_OPTION_INT, &item, error));
   item->value.int_value = value;
   options->count++;
@@ -60,7 +60,7 @@ etude_status etude_options_add_int(etude_options *options, const char *key, int3
 
 etude_status etude_options_add_string(
     etude_options *options, const char *key, const char *value, etude_error *error) {
-  etude_option *item;
+  etude_option *item = NULL;
   ETUDE_TRY(next_item(options, key, ETUDE_OPTION_STRING, &item, error));
   ETUDE_TRY(copy_text(item->value.string, sizeof item->value.string, value, true, "the value", error));
   options->count++;
