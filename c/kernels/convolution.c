@@ -181,7 +181,22 @@ static bool is_pointwise(const conv *c) {
   return true;
 }
 
-/* row[first + j * stride] for j in [0, count), and zeros where that is outside of the input. */
+/* memcpy for few floats: runs are short, and calls would cost more than the copying. */
+static void copy_floats(float *out, const float *from, size_t count) {
+  if (count >= 8) {
+    for (size_t j = 0; j + 8 <= count; j += 8) memcpy(out + j, from + j, 8 * sizeof *out);
+    memcpy(out + count - 8, from + count - 8, 8 * sizeof *out);
+  } else if (count >= 4) {
+    memcpy(out, from, 4 * sizeof *out);
+    memcpy(out + count - 4, from + count - 4, 4 * sizeof *out);
+  } else if (count != 0) {
+    out[0] = from[0];
+    out[count / 2] = from[count / 2];
+    out[count - 1] = from[count - 1];
+  }
+}
+
+/* Write row[first + j * stride] to out[j], for those j in [0, count) that are inside of the input. */
 static void gather_run(const conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
   const int64_t width = (int64_t)c->in.sizes[2];
   const size_t step = c->in.strides[2] * (size_t)stride;
@@ -194,38 +209,37 @@ static void gather_run(const conv *c, const char *row, int64_t first, int64_t st
     const int64_t fits = first >= width ? 0 : (stride == 1 ? width - first : (width - 1 - first) / stride + 1);
     end = fits < (int64_t)count ? (size_t)fits : count;
   }
-  if (begin > end) begin = end;
-  for (size_t j = 0; j < begin; ++j) out[j] = 0.0f;
-  for (size_t j = end; j < count; ++j) out[j] = 0.0f;
-  if (begin == end) return;
+  if (begin >= end) return;
+  out += begin;
+  count = end - begin;
   row += (size_t)(first + (int64_t)begin * stride) * c->in.strides[2] * etude_scalar_size(c->dtype);
   if (c->dtype != ETUDE_FLOAT) {
-    etude_load_floats(out + begin, row, c->dtype, step, end - begin);
+    etude_load_floats(out, row, c->dtype, step, count);
     return;
   }
   const float *from = (const float *)(const void *)row;
   if (step == 1) {
-    for (size_t j = begin; j < end; ++j) out[j] = from[j - begin];
+    copy_floats(out, from, count);
+  } else if (step == 2) {
+    for (size_t j = 0; j < count; ++j) out[j] = from[2 * j];
   } else {
-    for (size_t j = begin; j < end; ++j) out[j] = from[(j - begin) * step];
+    for (size_t j = 0; j < count; ++j) out[j] = from[j * step];
   }
 }
 
-/* The same for a transposed convolution: the input with stride - 1 zeros between its elements, read from place
-   `first` on. */
+/* The same for a transposed convolution, which sees stride - 1 zeros between the elements of the input, and reads
+   that from place `first` on. */
 static void gather_spread(const conv *c, const char *row, int64_t first, size_t count, float *out) {
   const int64_t stride = c->stride[2];
   const int64_t behind = first <= 0 ? -first : (stride - first % stride) % stride;
-  memset(out, 0, count * sizeof *out);
   if (behind >= (int64_t)count) return;
   const size_t index = (size_t)((first + behind) / stride);
   const size_t most = (size_t)(((int64_t)count - 1 - behind) / stride) + 1;
   if (index >= c->in.sizes[2]) return;
-  row += index * c->in.strides[2] * etude_scalar_size(c->dtype);
   const size_t fits = c->in.sizes[2] - index < most ? c->in.sizes[2] - index : most;
   for (size_t i = 0; i < fits; ++i) {
     float *to = out + (size_t)behind + i * (size_t)stride;
-    etude_load_floats(to, row + i * c->in.strides[2] * etude_scalar_size(c->dtype), c->dtype, 0, 1);
+    etude_load_floats(to, row + (index + i) * c->in.strides[2] * etude_scalar_size(c->dtype), c->dtype, 0, 1);
   }
 }
 
@@ -251,12 +265,11 @@ static void gather_row(const conv *c, const char *image, const size_t k[4], size
   const size_t size = etude_scalar_size(c->dtype);
   size_t ow = j % width, oh = j / width % height, od = j / width / height;
   const char *channel = image + k[3] * c->in.channel * size;
+  memset(out, 0, cols * sizeof *out);
   while (cols != 0) {
     const size_t run = width - ow < cols ? width - ow : cols;
     size_t id, ih;
-    if (!source(c, 0, od, k[0], &id) || !source(c, 1, oh, k[1], &ih)) {
-      memset(out, 0, run * sizeof *out);
-    } else {
+    if (source(c, 0, od, k[0], &id) && source(c, 1, oh, k[1], &ih)) {
       const char *row = channel + (id * c->in.strides[0] + ih * c->in.strides[1]) * size;
       const int64_t reach = (int64_t)k[2] * c->dilation[2];
       if (c->transposed) {
@@ -443,16 +456,16 @@ static bool plan_planes(const conv *c, planes *p) {
 static void fill_plane(const planes *p, const char *channel, size_t oh, float *plane) {
   const conv *c = p->c;
   const int64_t first_row = (int64_t)oh * c->stride[1] - c->padding[1];
-  for (size_t r = 0; r < p->lines * p->row_step; ++r) {
-    const int64_t ih = first_row + (int64_t)r;
-    for (size_t s = 0; s < p->col_step; ++s) {
-      float *line = plane + ((r % p->row_step * p->col_step + s) * p->lines + r / p->row_step) * p->pitch;
-      if (ih < 0 || ih >= (int64_t)c->in.sizes[1]) {
-        memset(line, 0, p->pitch * sizeof *line);
-        continue;
-      }
+  memset(plane, 0, p->plane_floats * sizeof *plane);
+  for (size_t part = 0; part < p->row_step; ++part) {
+    for (size_t i = 0; i < p->lines; ++i) {
+      const int64_t ih = first_row + (int64_t)(i * p->row_step + part);
+      if (ih < 0 || ih >= (int64_t)c->in.sizes[1]) continue;
       const char *row = channel + (size_t)ih * c->in.strides[1] * sizeof(float);
-      gather_run(c, row, (int64_t)s - c->padding[2], (int64_t)p->col_step, p->pitch, line);
+      for (size_t s = 0; s < p->col_step; ++s) {
+        float *line = plane + ((part * p->col_step + s) * p->lines + i) * p->pitch;
+        gather_run(c, row, (int64_t)s - c->padding[2], (int64_t)p->col_step, p->pitch, line);
+      }
     }
   }
 }
@@ -470,8 +483,12 @@ static void convolve_plane(const planes *p, const float *plane, const float *wei
   }
   /* Whole vectors, also beyond the end, where the plane and the band have room. */
   p->simd->taps(band, ((rows - 1) * p->pitch + width + 15) / 16 * 16, plane, p->offsets, weights, p->tap_count, bias);
-  for (size_t r = 0; r < rows; ++r) {
-    for (size_t j = 0; j < width; ++j) out[r * row_stride + j * col_stride] = band[r * p->pitch + j];
+  for (size_t r = 0; r < rows; ++r, out += row_stride, band += p->pitch) {
+    if (col_stride == 1) {
+      copy_floats(out, band, width);
+    } else {
+      for (size_t j = 0; j < width; ++j) out[j * col_stride] = band[j];
+    }
   }
 }
 
@@ -487,7 +504,6 @@ static void run_plane(const planes *p, size_t n, size_t group, float *scratch) {
       weights[o][t] = from[kh * c->weight.strides[1] + kw * c->weight.strides[2]];
     }
   }
-  memset(scratch + p->plane_floats - 16, 0, 16 * sizeof *scratch);
   for (size_t oh = 0; oh < c->out.sizes[1]; oh += p->rows) {
     const size_t rows = c->out.sizes[1] - oh < p->rows ? c->out.sizes[1] - oh : p->rows;
     fill_plane(p, channel, oh, scratch);
