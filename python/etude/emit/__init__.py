@@ -5,7 +5,8 @@ Reading needs numpy only; writing needs the package `flatbuffers` (pip install e
 
 from __future__ import annotations
 
-from .builder import MethodBuilder, ProgramBuilder, Ref, SharedBuffer, spec
+from .builder import MethodBuilder, ProgramBuilder, SharedBuffer, spec
+from .convert import Ref
 from .dtypes import DType, as_dtype
 from .errors import BuildError, EmitError, FormatError, MergeError, ModelError, PlanError
 from .infer import TensorSpec

@@ -664,6 +664,7 @@ class Branch:
         self.method.place(self.second)
 
     def close(self) -> None:
+        """End the branch; called by `if_else`."""
         if len(self.sides) == 1:
             if self.results:
                 raise BuildError("a branch with results needs a second side: otherwise()")

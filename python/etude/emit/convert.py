@@ -52,6 +52,7 @@ class Ref:
 
     @property
     def dtype(self) -> Any:
+        """Element type of the tensor."""
         return self.method.look(self).dtype
 
     def __repr__(self) -> str:

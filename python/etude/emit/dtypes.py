@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from enum import IntEnum
 from typing import Any
 
@@ -50,12 +51,13 @@ class DType(IntEnum):
         return _SIZES[self]
 
     @property
-    def is_float(self) -> bool:
+    def is_float(self) -> builtins.bool:
         """Real floating point, 8 to 64 bits."""
         return self in _FLOATS
 
     @property
-    def is_complex(self) -> bool:
+    def is_complex(self) -> builtins.bool:
+        """Complex floating point."""
         return self in (DType.complex32, DType.complex64, DType.complex128)
 
 

@@ -60,7 +60,7 @@ def effect(method: Method, instruction: Instruction, delegate_outputs: Mapping[i
         case KernelCall(operator=operator, args=args):
             return _kernel(method, operator, args)
         case DelegateCall(delegate=delegate, args=args):
-            flat = [[k for k in tensors_in(method, a)] for a in args]
+            flat = [tensors_in(method, a) for a in args]
             if delegate_outputs is None or delegate not in delegate_outputs:
                 everything = [k for group in flat for k in group]
                 return Effect(everything, everything)
@@ -309,52 +309,62 @@ def same_place_views(method: Method) -> dict[int, int]:
     Where several tensors at one address are written, the view belongs to the one that was written last before its
     first use.
     """
-    written: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    used: dict[int, int] = {}
-    point = -1
-    owned = set()
-    for index in method.inputs:
-        _note(method, index, -1, written, owned)
-    for index, tensor in method.tensors():
-        if tensor.allocation is not None and (tensor.data is not None or tensor.name is not None):
-            _note(method, index, -1, written, owned)
-    for point, (_, _, instruction) in enumerate(method.instructions()):
-        e = effect(method, instruction)
-        if isinstance(instruction, Move):
-            used.setdefault(instruction.source, point)
-            owned.add(instruction.target)
-        if e.alias is not None:
-            used.setdefault(e.alias[1], point)
-            owned.add(e.alias[0])
-        for index in e.reads:
-            used.setdefault(index, point)
-        if not isinstance(instruction, DelegateCall):
-            for index in e.writes:
-                _note(method, index, point, written, owned)
-    for index in method.outputs:
-        used.setdefault(index, point + 1)
+    found = _Places(method)
     views: dict[int, int] = {}
-    for index, first in used.items():
+    for index, first in found.used.items():
         tensor = method.values[index]
-        if index in owned or not isinstance(tensor, Tensor) or tensor.allocation is None:
+        if index in found.owned or not isinstance(tensor, Tensor) or tensor.allocation is None:
             continue
-        candidates = written.get((tensor.allocation.memory_id, tensor.allocation.offset), [])
-        before = [(at, k) for at, k in candidates if at < first and _nbytes(method, k) == tensor.nbytes]
+        candidates = found.written.get((tensor.allocation.memory_id, tensor.allocation.offset, tensor.nbytes), [])
+        before = [(at, k) for at, k in candidates if at < first]
         if before:
             views[index] = max(before)[1]
     return views
 
 
-def _note(
-    method: Method, index: int, point: int, written: dict[tuple[int, int], list[tuple[int, int]]], owned: set[int]
-) -> None:
-    tensor = method.values[index]
-    if isinstance(tensor, Tensor) and tensor.allocation is not None:
-        place = tensor.allocation.memory_id, tensor.allocation.offset
-        written.setdefault(place, []).append((point, index))
-        owned.add(index)
+class _Places:
+    """When the places of a planned method are written, and when its tensors are first used.
 
+    `written` has (point, value) by (memory id, offset, bytes), point -1 before the first instruction; `owned` are
+    tensors that get their content otherwise than by showing another's.
+    """
 
-def _nbytes(method: Method, index: int) -> int:
-    tensor = method.values[index]
-    return tensor.nbytes if isinstance(tensor, Tensor) else 0
+    def __init__(self, method: Method) -> None:
+        self.method = method
+        self.written: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self.used: dict[int, int] = {}
+        self.owned: set[int] = set()
+        for index in method.inputs:
+            self.write(index, -1)
+        for index, tensor in method.tensors():
+            if tensor.allocation is not None and (tensor.data is not None or tensor.name is not None):
+                self.write(index, -1)
+        end = 0
+        for point, (_, _, instruction) in enumerate(method.instructions()):
+            self.visit(point, instruction)
+            end = point + 1
+        for index in method.outputs:
+            self.used.setdefault(index, end)
+
+    def write(self, index: int, point: int) -> None:
+        """Note that the tensor gets content at `point`."""
+        tensor = self.method.values[index]
+        if isinstance(tensor, Tensor) and tensor.allocation is not None:
+            place = tensor.allocation.memory_id, tensor.allocation.offset, tensor.nbytes
+            self.written.setdefault(place, []).append((point, index))
+            self.owned.add(index)
+
+    def visit(self, point: int, instruction: Instruction) -> None:
+        """Note what an instruction uses and writes."""
+        e = effect(self.method, instruction)
+        if isinstance(instruction, Move):
+            self.used.setdefault(instruction.source, point)
+            self.owned.add(instruction.target)
+        if e.alias is not None:
+            self.used.setdefault(e.alias[1], point)
+            self.owned.add(e.alias[0])
+        for index in e.reads:
+            self.used.setdefault(index, point)
+        if not isinstance(instruction, DelegateCall):
+            for index in e.writes:
+                self.write(index, point)

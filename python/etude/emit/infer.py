@@ -29,6 +29,7 @@ class TensorSpec:
     memory_id: int | None = None
 
     def order(self) -> tuple[int, ...]:
+        """The dim order, row-major where none is given."""
         return tuple(range(len(self.shape))) if self.dim_order is None else self.dim_order
 
 
@@ -313,7 +314,8 @@ def _split(a: Arguments) -> list[TensorSpec]:
 
 def _unbind(a: Arguments) -> list[TensorSpec]:
     x = a["self"]
-    return _select({"self": x, "dim": a["dim"]}) * x.shape[dimension(a["dim"], len(x.shape))]
+    count: int = x.shape[dimension(a["dim"], len(x.shape))]
+    return _select({"self": x, "dim": a["dim"]}) * count
 
 
 def _reduced(x: TensorSpec, dims: Any, keepdim: bool) -> tuple[int, ...]:
@@ -470,79 +472,88 @@ def _average(dtype: DType) -> DType:
     return dtype
 
 
-def _rules() -> dict[str, Rule]:
-    table: dict[str, Rule] = {}
+_RULES: dict[str, Rule] = {}
 
-    def add(names: str, rule: Rule) -> None:
-        for name in names.split():
-            table[name if "::" in name else "aten::" + name] = rule
 
+def _add(names: str, rule: Rule) -> None:
+    for name in names.split():
+        _RULES[name if "::" in name else "aten::" + name] = rule
+
+
+def _add_elementwise() -> None:
     unary = "acos acosh asin asinh atan atanh cos cosh erf exp expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin"
-    add(" ".join(f"{n}.out" for n in (unary + " sinh sqrt tan tanh logit exp2").split()), _elementwise(["self"], _floating))
+    _add(" ".join(f"{n}.out" for n in (unary + " sinh sqrt tan tanh logit exp2").split()), _elementwise(["self"], _floating))
     same = "abs bitwise_not ceil clamp elu floor gelu hardtanh leaky_relu neg relu round sign trunc flip roll tril"
     same += " triu _softmax _log_softmax index_put scatter_add select_scatter slice_scatter clone silu square"
-    add(" ".join(f"{n}.out" for n in same.split()), _same("self"))
-    add("scatter.src_out scatter.value_out masked_fill.Scalar_out masked_fill.Tensor_out fill.Scalar_out", _same("self"))
-    add("dim_order_ops::_clone_dim_order.out", _clone)
-    add("full_like.out zeros_like.out ones_like.out", _same("self"))
-    add("isnan.out isinf.out logical_not.out", _elementwise(["self"], DType.bool))
-    add("cumsum.out", _elementwise(["self"], _summed))
+    _add(" ".join(f"{n}.out" for n in same.split()), _same("self"))
+    _add("scatter.src_out scatter.value_out masked_fill.Scalar_out masked_fill.Tensor_out fill.Scalar_out", _same("self"))
+    _add("dim_order_ops::_clone_dim_order.out", _clone)
+    _add("full_like.out zeros_like.out ones_like.out", _same("self"))
+    _add("isnan.out isinf.out logical_not.out", _elementwise(["self"], DType.bool))
+    _add("cumsum.out", _elementwise(["self"], _summed))
     arithmetic = "add.out sub.out mul.out maximum.out minimum.out fmod.Tensor_out remainder.Tensor_out div.out_mode"
     arithmetic += " bitwise_and.Tensor_out bitwise_or.Tensor_out bitwise_xor.Tensor_out floor_divide.out"
     arithmetic += " add.Scalar_out sub.Scalar_out mul.Scalar_out fmod.Scalar_out remainder.Scalar_out rsub.Scalar_out"
     arithmetic += " bitwise_and.Scalar_out bitwise_or.Scalar_out bitwise_xor.Scalar_out"
-    add(arithmetic, _elementwise(["self", "other"], _keep))
-    add("pow.Tensor_Scalar_out pow.Tensor_Tensor_out pow.Scalar_out", _elementwise(["self", "exponent"], _keep))
-    add("div.out div.Scalar_out atan2.out", _elementwise(["self", "other"], _floating))
+    _add(arithmetic, _elementwise(["self", "other"], _keep))
+    _add("pow.Tensor_Scalar_out pow.Tensor_Tensor_out pow.Scalar_out", _elementwise(["self", "exponent"], _keep))
+    _add("div.out div.Scalar_out atan2.out", _elementwise(["self", "other"], _floating))
     for name in ["eq", "ne", "lt", "le", "gt", "ge"]:
-        add(f"{name}.Tensor_out {name}.Scalar_out", _elementwise(["self", "other"], DType.bool))
-    add("logical_and.out logical_or.out logical_xor.out", _elementwise(["self", "other"], DType.bool))
-    add("where.self_out", _where)
-
-    add("mm.out", _matmul(("self", "mat2")))
-    add("bmm.out", _matmul(("self", "mat2")))
-    add("addmm.out", _matmul(("mat1", "mat2"), "self"))
-    add("linear.out", _linear)
-    add("convolution.out", _convolution)
-    add("max_pool2d_with_indices.out", lambda a: [_pooled(a), replace(_pooled(a), dtype=DType.int64)])
-    add("avg_pool2d.out", lambda a: [_pooled(a)])
-    add("native_layer_norm.out", _layer_norm)
-    add("native_group_norm.out", _group_norm)
-    add("_native_batch_norm_legit_no_training.out", _batch_norm)
-    add("embedding.out", _embedding)
-    add("constant_pad_nd.out", _pad)
-
-    add("unsqueeze_copy.out", _unsqueeze)
-    add("squeeze_copy.dim_out squeeze_copy.dims_out", _squeeze)
-    add("permute_copy.out", _permute)
-    add("transpose_copy.int_out", _transpose)
-    add("t_copy.out", lambda a: _transpose({"self": a["self"], "dim0": 0, "dim1": -1}))
-    add("view_copy.out", _view)
-    add("expand_copy.out", _expand)
-    add("repeat.out", _repeat)
-    add("select_copy.int_out", _select)
-    add("slice_copy.Tensor_out", _slice)
-    add("cat.out", _cat)
-    add("stack.out", _stack)
-    add("split_with_sizes_copy.out", _split_sizes)
-    add("split_copy.Tensor_out", _split)
-    add("unbind_copy.int_out", _unbind)
-    add("index_select.out", _index_select)
-    add("gather.out", lambda a: [TensorSpec(a["self"].dtype, a["index"].shape)])
-    add("topk.values", _topk)
-
-    add("sum.IntList_out", _reduction(_summed))
-    add("mean.out var.correction_out", _reduction(_average))
-    add("amax.out amin.out", _reduction(_keep))
-    add("any.out any.dims_out any.all_out", _reduction(DType.bool))
-    add("prod.int_out prod.out", _reduction(_summed))
-    add("argmax.out argmin.out", _reduction(DType.int64))
-    add("max.dim_max min.dim_min", _reduction(_keep, count=2))
-    add("max.unary_out min.unary_out", _reduction(_keep))
-
-    add("quantized_decomposed::quantize_per_tensor.out quantized_decomposed::quantize_per_channel.out", _quantize)
-    add("quantized_decomposed::dequantize_per_tensor.out quantized_decomposed::dequantize_per_channel.out", _dequantize)
-    return table
+        _add(f"{name}.Tensor_out {name}.Scalar_out", _elementwise(["self", "other"], DType.bool))
+    _add("logical_and.out logical_or.out logical_xor.out", _elementwise(["self", "other"], DType.bool))
+    _add("where.self_out", _where)
 
 
-_RULES = _rules()
+def _add_layers() -> None:
+    _add("mm.out", _matmul(("self", "mat2")))
+    _add("bmm.out", _matmul(("self", "mat2")))
+    _add("addmm.out", _matmul(("mat1", "mat2"), "self"))
+    _add("linear.out", _linear)
+    _add("convolution.out", _convolution)
+    _add("max_pool2d_with_indices.out", lambda a: [_pooled(a), replace(_pooled(a), dtype=DType.int64)])
+    _add("avg_pool2d.out", lambda a: [_pooled(a)])
+    _add("native_layer_norm.out", _layer_norm)
+    _add("native_group_norm.out", _group_norm)
+    _add("_native_batch_norm_legit_no_training.out", _batch_norm)
+    _add("embedding.out", _embedding)
+    _add("constant_pad_nd.out", _pad)
+    _add("quantized_decomposed::quantize_per_tensor.out quantized_decomposed::quantize_per_channel.out", _quantize)
+    _add("quantized_decomposed::dequantize_per_tensor.out quantized_decomposed::dequantize_per_channel.out", _dequantize)
+
+
+def _add_shapes() -> None:
+    _add("unsqueeze_copy.out", _unsqueeze)
+    _add("squeeze_copy.dim_out squeeze_copy.dims_out", _squeeze)
+    _add("permute_copy.out", _permute)
+    _add("transpose_copy.int_out", _transpose)
+    _add("t_copy.out", lambda a: _transpose({"self": a["self"], "dim0": 0, "dim1": -1}))
+    _add("view_copy.out", _view)
+    _add("expand_copy.out", _expand)
+    _add("repeat.out", _repeat)
+    _add("select_copy.int_out", _select)
+    _add("slice_copy.Tensor_out", _slice)
+    _add("cat.out", _cat)
+    _add("stack.out", _stack)
+    _add("split_with_sizes_copy.out", _split_sizes)
+    _add("split_copy.Tensor_out", _split)
+    _add("unbind_copy.int_out", _unbind)
+    _add("index_select.out", _index_select)
+    _add("gather.out", lambda a: [TensorSpec(a["self"].dtype, a["index"].shape)])
+    _add("topk.values", _topk)
+
+
+def _add_reductions() -> None:
+    _add("sum.IntList_out", _reduction(_summed))
+    _add("mean.out var.correction_out", _reduction(_average))
+    _add("amax.out amin.out", _reduction(_keep))
+    _add("any.out any.dims_out any.all_out", _reduction(DType.bool))
+    _add("prod.int_out prod.out", _reduction(_summed))
+    _add("argmax.out argmin.out", _reduction(DType.int64))
+    _add("max.dim_max min.dim_min", _reduction(_keep, count=2))
+    _add("max.unary_out min.unary_out", _reduction(_keep))
+
+
+_add_elementwise()
+_add_layers()
+_add_shapes()
+_add_reductions()

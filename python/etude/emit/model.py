@@ -35,24 +35,34 @@ class Null:
 
 @dataclass(slots=True)
 class Int:
+    """An integer of 64 bits."""
+
     value: int
 
 
 @dataclass(slots=True)
 class Bool:
+    """A bool."""
+
     value: bool
 
 
 @dataclass(slots=True, eq=False)
 class Double:
+    """A float of 64 bits; equal if the bits are."""
+
     value: float
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Double) and _bits([self.value]) == _bits([other.value])
 
+    __hash__ = None  # type: ignore[assignment]
+
 
 @dataclass(slots=True)
 class String:
+    """A text."""
+
     value: str
 
 
@@ -65,14 +75,20 @@ class IntList:
 
 @dataclass(slots=True, eq=False)
 class DoubleList:
+    """Floats; equal if the bits are."""
+
     items: list[float]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DoubleList) and _bits(self.items) == _bits(other.items)
 
+    __hash__ = None  # type: ignore[assignment]
+
 
 @dataclass(slots=True)
 class BoolList:
+    """Bools."""
+
     items: list[bool]
 
 
@@ -122,6 +138,7 @@ class Tensor:
 
     @property
     def numel(self) -> int:
+        """Elements at the upper bound."""
         return math.prod(self.sizes)
 
     @property
@@ -148,6 +165,8 @@ class KernelCall:
 
 @dataclass(slots=True)
 class DelegateCall:
+    """`delegate` is the entry's number; `args` are value indices, inputs then outputs."""
+
     delegate: int
     args: list[int]
 
@@ -170,6 +189,8 @@ class JumpFalse:
 
 @dataclass(slots=True)
 class Free:
+    """Take its memory from a tensor."""
+
     value: int
 
 
@@ -196,6 +217,8 @@ class Chain:
 
 @dataclass(slots=True)
 class CompileSpec:
+    """A setting for a backend, fixed when its payload was compiled."""
+
     key: str
     value: bytes
 
@@ -261,6 +284,8 @@ class Program:
 
 @dataclass(slots=True)
 class TensorLayout:
+    """Looks of a tensor in a .ptd file."""
+
     dtype: DType
     sizes: tuple[int, ...]
     dim_order: tuple[int, ...]

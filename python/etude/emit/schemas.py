@@ -37,6 +37,7 @@ class Argument:
 
     @property
     def is_out(self) -> bool:
+        """Whether it receives a result."""
         return self.is_written and self.keyword_only
 
     def __str__(self) -> str:

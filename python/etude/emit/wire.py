@@ -25,6 +25,7 @@ class Wire:
         self.budget = 16 * len(data) + 4096
 
     def spend(self, count: int, at: int) -> None:
+        """Count `count` bytes against the budget."""
         self.budget -= count
         if self.budget < 0:
             raise FormatError("the file refers to the same bytes far too often", at)
@@ -35,6 +36,7 @@ class Wire:
             raise FormatError(f"{what} reaches beyond the end of the {self.size} bytes of the buffer", at)
 
     def u32(self, at: int, what: str) -> int:
+        """The unsigned integer at `at`."""
         self.need(at, 4, what)
         return int(_U32.unpack_from(self.data, at)[0])
 
@@ -47,9 +49,11 @@ class Wire:
         return at + offset
 
     def root(self) -> Table:
+        """The table that the buffer starts with."""
         return Table(self, self.follow(0, "root table"), "root table")
 
     def string_at(self, at: int, what: str) -> str:
+        """The string at `at`."""
         length = self.u32(at, what)
         self.need(at + 4, length + 1, what)
         self.spend(length + 4, at)
@@ -94,9 +98,11 @@ class Table:
         return 0 if at is None else int(struct.unpack_from("<" + format, self.wire.data, at)[0])
 
     def flag(self, slot: int, name: str) -> bool:
+        """Bool; False if absent."""
         return self.scalar(slot, "B", name) != 0
 
     def double(self, slot: int, name: str) -> float:
+        """Float of 64 bits; 0.0 if absent."""
         at = self.position(slot, 8, name)
         return 0.0 if at is None else float(struct.unpack_from("<d", self.wire.data, at)[0])
 
@@ -106,10 +112,12 @@ class Table:
         return None if at is None else self.wire.follow(at, f"{name} of {self.what}")
 
     def table(self, slot: int, name: str) -> Table | None:
+        """The table referred to, or None if absent."""
         at = self.target(slot, name)
         return None if at is None else Table(self.wire, at, name)
 
     def string(self, slot: int, name: str) -> str | None:
+        """The string referred to, or None if absent."""
         at = self.target(slot, name)
         return None if at is None else self.wire.string_at(at, f"{name} of {self.what}")
 
@@ -131,6 +139,7 @@ class Table:
         return list(struct.unpack_from(f"<{found[1]}{format}", self.wire.data, found[0]))
 
     def doubles(self, slot: int, name: str) -> list[float] | None:
+        """Vector of floats of 64 bits, or None if absent."""
         found = self.vector(slot, 8, name)
         return None if found is None else list(struct.unpack_from(f"<{found[1]}d", self.wire.data, found[0]))
 

@@ -75,6 +75,7 @@ class WriteReport:
     file_bytes: int = 0
 
     def rows(self) -> list[tuple[str, Saving]]:
+        """(kind, saving) of every kind."""
         return [
             ("constants", self.constants),
             ("initial values", self.initial_values),
@@ -222,7 +223,7 @@ class _Tables:
 
     def __init__(self) -> None:
         try:
-            import flatbuffers
+            import flatbuffers  # type: ignore[import-untyped]  # noqa: PLC0415  only when something is written
         except ImportError:
             raise EmitError("writing needs the package `flatbuffers`: pip install etude[emit]") from None
         self.builder: Any = flatbuffers.Builder(4096)
@@ -401,7 +402,7 @@ class _ProgramWriter:
         )
 
     def operator(self, full: str) -> int:
-        name, dot, overload = full.partition(".")
+        name, _, overload = full.partition(".")
         return self.tables.table(self.tables.string(name), self.tables.string(overload))
 
     def value(self, value: Value) -> int:
