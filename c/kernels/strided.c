@@ -295,6 +295,13 @@ static plane innermost(const etude_loop *loop, size_t element_size) {
   return p;
 }
 
+/* An in-place operator copies its tensor to itself. */
+static bool is_onto_itself(const void *dst, const void *src, const etude_loop *loop) {
+  bool same = dst == src;
+  for (uint32_t d = 0; same && d < loop->rank; ++d) same = loop->strides[0][d] == loop->strides[1][d];
+  return same;
+}
+
 void etude_loop_copy(void *dst, const void *src, size_t element_size, const etude_loop *given) {
   const int64_t size = (int64_t)element_size;
   etude_loop loop = *given;
@@ -302,7 +309,7 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, const etud
   uint32_t outer;
   plane p;
   plane_routine routine = NULL;
-  if (etude_loop_is_empty(&loop)) return;
+  if (etude_loop_is_empty(&loop) || is_onto_itself(dst, src, &loop)) return;
   if (loop.rank == 0) {
     memmove(dst, src, element_size);
     return;

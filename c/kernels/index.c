@@ -1,0 +1,895 @@
+/* Operators whose indices are data: lookups, scatters, masks, sorts.
+ *
+ * Indices come from tensors that anyone may have filled, so each is checked where it is used, and lists of indices are
+ * first copied to scratch memory: what was checked is what is used, even if `out` overlaps the index tensor.
+ */
+#include <string.h>
+
+#include "args.h"
+#include "dtype.h"
+#include "strided.h"
+
+#define ETUDE_OPERATOR(name, function) KERNEL(function);
+#include "index.inc"
+#undef ETUDE_OPERATOR
+
+static void copy_element(char *dst, const char *src, size_t size) {
+  switch (size) {
+    case 1: *dst = *src; break;
+    case 2: memcpy(dst, src, 2); break;
+    case 4: memcpy(dst, src, 4); break;
+    case 8: memcpy(dst, src, 8); break;
+    default: memmove(dst, src, size); break;
+  }
+}
+
+static etude_status check_same_dtype(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b) {
+  if (a->scalar_type == b->scalar_type) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T and %T should be of one type", a, b);
+}
+
+/* self, then out as the last two of `wanted` arguments; one type. */
+static etude_status open_pair(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                              etude_tensor **self, etude_tensor **out) {
+  TRY(etude_arg_count(ctx, arg_count, wanted));
+  TRY(etude_arg_tensor(ctx, args, 0, self));
+  TRY(etude_arg_out(ctx, args, wanted - 2, out));
+  return check_same_dtype(ctx, *self, *out);
+}
+
+/* Dimension argument `index` of a tensor that is seen as having at least one. */
+static etude_status get_dim(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const etude_view *view, uint32_t *out) {
+  int64_t dim;
+  TRY(etude_arg_int(ctx, args, index, &dim));
+  return etude_arg_dim(ctx, dim, view->rank, out);
+}
+
+/* A tensor of rank 0 as one of rank 1. */
+static etude_view view_with_rank(const etude_tensor *tensor) {
+  etude_view view = etude_view_of(tensor);
+  if (view.rank == 0) etude_view_insert(&view, 0, 1, 1);
+  return view;
+}
+
+static etude_status index_error(etude_kernel_context *ctx, int64_t index, int64_t size) {
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "index %l is out of range for size %l", index, size);
+}
+
+/* The indices of a tensor in row-major order; NULL if there are none. */
+static etude_status load_indices(etude_kernel_context *ctx, const etude_tensor *index, int64_t **out) {
+  const etude_view from = etude_view_of(index);
+  const etude_view dense = etude_view_dense(from.sizes, from.rank);
+  *out = NULL;
+  if (index->scalar_type != ETUDE_LONG && index->scalar_type != ETUDE_INT) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be int or long, got %T", index);
+  }
+  if (etude_view_numel(&from) == 0) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, (uint64_t)etude_view_numel(&from), sizeof **out, out));
+  etude_view_convert(*out, ETUDE_LONG, &dense, index->data, index->scalar_type, &from);
+  return ETUDE_OK;
+}
+
+/* Which elements of a view are not zero, in row-major order; NULL if it is empty. */
+static etude_status load_bools(
+    etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *from, uint8_t **out, int64_t *out_count) {
+  const etude_view dense = etude_view_dense(from->sizes, from->rank);
+  const int64_t numel = etude_view_numel(from);
+  *out = NULL;
+  *out_count = 0;
+  if (!etude_dtype_is_real(tensor->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", tensor);
+  }
+  if (numel == 0) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, (uint64_t)numel, 1, out));
+  etude_view_convert(*out, ETUDE_BOOL, &dense, tensor->data, tensor->scalar_type, from);
+  for (int64_t i = 0; i < numel; ++i) *out_count += (*out)[i] != 0;
+  return ETUDE_OK;
+}
+
+static etude_status check_mask(etude_kernel_context *ctx, const etude_tensor *mask) {
+  if (mask->scalar_type == ETUDE_BOOL || mask->scalar_type == ETUDE_BYTE) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a mask must be bool, got %T", mask);
+}
+
+/* Widen `view` to `rank` sizes, aligned at the last dimension. */
+static bool broadcast_view(etude_view *view, const int64_t *sizes, uint32_t rank) {
+  if (view->rank > rank) return false;
+  while (view->rank < rank) etude_view_insert(view, 0, 1, 0);
+  for (uint32_t d = 0; d < rank; ++d) {
+    if (view->sizes[d] == sizes[d]) continue;
+    if (view->sizes[d] != 1) return false;
+    view->sizes[d] = sizes[d];
+    view->strides[d] = 0;
+  }
+  return true;
+}
+
+/* Widen `sizes` as far as `view` asks for; false where the two do not fit each other. */
+static bool broadcast_sizes(int64_t *sizes, uint32_t *rank, const etude_view *view) {
+  for (; *rank < view->rank; ++*rank) {
+    memmove(sizes + 1, sizes, *rank * sizeof *sizes);
+    sizes[0] = 1;
+  }
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    int64_t *mine = &sizes[*rank - view->rank + d];
+    if (*mine == 1) *mine = view->sizes[d];
+    if (*mine != view->sizes[d] && view->sizes[d] != 1) return false;
+  }
+  return true;
+}
+
+static etude_status no_broadcast(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b) {
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T and %T do not broadcast", a, b);
+}
+
+/* ---- selections: whole slices found by lists of indices ---- */
+
+/* The dimensions of an indexed tensor are in part replaced by those of a list of indices. */
+typedef struct selection {
+  int64_t count;    /* of indices */
+  int64_t *offsets; /* of what each index selects, in the indexed tensor */
+  int64_t sizes[ETUDE_MAX_RANK]; /* of the list of indices */
+  uint32_t rank;
+  uint32_t place; /* its dimensions stand before this one of the rest */
+  etude_view rest; /* the dimensions that are not indexed */
+} selection;
+
+/* The sizes of what is selected. */
+static etude_view selected(const selection *s) {
+  etude_view view = s->rest;
+  for (uint32_t d = 0; d < s->rank; ++d) etude_view_insert(&view, s->place + d, s->sizes[d], 0);
+  return view;
+}
+
+/* Part a view with the sizes of `selected` into the dimensions of the indices and the rest. */
+static void part_view(const selection *s, const etude_view *view, etude_view *out_places, etude_view *out_rest) {
+  *out_rest = *view;
+  out_places->rank = s->rank;
+  out_places->offset = 0;
+  for (uint32_t d = 0; d < s->rank; ++d) {
+    out_places->sizes[d] = view->sizes[s->place + d];
+    out_places->strides[d] = view->strides[s->place + d];
+  }
+  for (uint32_t d = 0; d < s->rank; ++d) etude_view_remove(out_rest, s->place);
+}
+
+/* dst += src */
+static void add_slice(char *dst, const char *src, int32_t dtype, const etude_loop *loop) {
+  etude_cursor at = {{0}, {0}};
+  do {
+    const size_t to = (size_t)at.offset[0];
+    const size_t from = (size_t)at.offset[1];
+    if (etude_dtype_is_float(dtype)) {
+      etude_element_set_double(dst, dtype, to,
+                               etude_element_double(dst, dtype, to) + etude_element_double(src, dtype, from));
+    } else {
+      etude_element_set_int(dst, dtype, to, (int64_t)((uint64_t)etude_element_int(dst, dtype, to) +
+                                                      (uint64_t)etude_element_int(src, dtype, from)));
+    }
+  } while (etude_loop_next(loop, loop->rank, &at));
+}
+
+enum transfer { TAKE, PUT, ADD };
+
+/* TAKE: copy what is selected from `indexed` to `other`. PUT: the other way. ADD: the other way, adding. */
+static void transfer(const selection *s, enum transfer what, void *indexed, void *other, const etude_view *other_view,
+                     int32_t dtype) {
+  const size_t size = etude_scalar_size(dtype);
+  etude_view places, rest;
+  const etude_view *const views[2] = {what == TAKE ? &rest : &s->rest, what == TAKE ? &s->rest : &rest};
+  const etude_view *const place_views[1] = {&places};
+  etude_loop slice, list;
+  etude_cursor at = {{0}, {0}};
+  bool dense;
+  part_view(s, other_view, &places, &rest);
+  slice = etude_loop_over(views, 2);
+  list = etude_loop_over(place_views, 1);
+  if (etude_loop_is_empty(&slice) || etude_loop_is_empty(&list)) return;
+  etude_loop_simplify(&slice);
+  dense = slice.rank == 1 && slice.strides[0][0] == 1 && slice.strides[1][0] == 1;
+  for (int64_t i = 0; i < s->count; ++i) {
+    char *mine = (char *)indexed + s->offsets[i] * (int64_t)size;
+    char *theirs = (char *)other + at.offset[0] * (int64_t)size;
+    char *dst = what == TAKE ? theirs : mine;
+    const char *src = what == TAKE ? mine : theirs;
+    if (what == ADD) {
+      add_slice(dst, src, dtype, &slice);
+    } else if (slice.rank == 0) {
+      copy_element(dst, src, size);
+    } else if (dense) {
+      memmove(dst, src, (size_t)slice.sizes[0] * size);
+    } else {
+      etude_loop_copy(dst, src, size, &slice);
+    }
+    etude_loop_next(&list, list.rank, &at);
+  }
+}
+
+/* Resize `out` for what is selected from self, and copy it there. */
+static etude_status take(etude_kernel_context *ctx, const selection *s, const etude_tensor *self, etude_tensor *out) {
+  void *data = self->data;
+  etude_view view = selected(s);
+  TRY(etude_out_resize(ctx, out, view.sizes, view.rank));
+  view = etude_view_of(out);
+  transfer(s, TAKE, data, out->data, &view, out->scalar_type);
+  return ETUDE_OK;
+}
+
+/* Select by one list of indices along dimension `dim` of `view`. Negative indices are errors. */
+static etude_status select_along(etude_kernel_context *ctx, const etude_view *view, uint32_t dim,
+                                 const etude_tensor *index, selection *s) {
+  const int64_t size = view->sizes[dim];
+  const int64_t stride = view->strides[dim];
+  etude_view list = etude_view_of(index);
+  TRY(load_indices(ctx, index, &s->offsets));
+  s->count = etude_view_numel(&list);
+  s->rank = list.rank;
+  s->place = dim;
+  s->rest = *view;
+  etude_view_remove(&s->rest, dim);
+  memcpy(s->sizes, list.sizes, sizeof s->sizes);
+  for (int64_t i = 0; i < s->count; ++i) {
+    if (s->offsets[i] < 0 || s->offsets[i] >= size) return index_error(ctx, s->offsets[i], size);
+    s->offsets[i] *= stride;
+  }
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_embedding_out) {
+  etude_tensor *weight, *index, *out;
+  etude_view view;
+  selection s;
+  TRY(open_pair(ctx, args, arg_count, 7, &weight, &out));
+  TRY(etude_arg_tensor(ctx, args, 1, &index));
+  view = etude_view_of(weight);
+  if (view.rank != 2) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "expects a matrix, got %T", weight);
+  TRY(select_along(ctx, &view, 0, index, &s));
+  return take(ctx, &s, weight, out);
+}
+
+KERNEL(etude_aten_index_select_out) {
+  etude_tensor *self, *index, *out;
+  etude_view view;
+  selection s;
+  uint32_t dim;
+  TRY(open_pair(ctx, args, arg_count, 5, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 2, &index));
+  view = view_with_rank(self);
+  TRY(get_dim(ctx, args, 1, &view, &dim));
+  if (index->rank > 1 || (self->rank == 0 && etude_tensor_numel(index) != 1)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot select from %T", index, self);
+  }
+  TRY(select_along(ctx, &view, dim, index, &s));
+  s.rank = self->rank == 0 ? 0 : 1;
+  s.sizes[0] = s.count;
+  return take(ctx, &s, self, out);
+}
+
+/* One dimension's list of indices, row-major. */
+typedef struct axis {
+  uint32_t dim;
+  int64_t *indices;
+  etude_view view; /* sizes of the list */
+} axis;
+
+typedef struct axes {
+  uint32_t count;
+  axis of[ETUDE_MAX_RANK];
+} axes;
+
+/* Turn a mask over the dimensions from `dim` on into a list of indices for each. */
+static etude_status add_mask(
+    etude_kernel_context *ctx, const etude_view *self, const etude_tensor *mask, uint32_t dim, axes *a) {
+  const etude_view view = etude_view_of(mask);
+  const etude_view *const views[1] = {&view};
+  const etude_loop loop = etude_loop_over(views, 1);
+  etude_cursor at = {{0}, {0}};
+  uint8_t *bools;
+  int64_t count;
+  int64_t found = 0;
+  bool fits = view.rank > 0 && view.rank <= self->rank - dim;
+  for (uint32_t d = 0; fits && d < view.rank; ++d) fits = view.sizes[d] == self->sizes[dim + d];
+  if (!fits) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T does not fit what it is a mask of", mask);
+  TRY(load_bools(ctx, mask, &view, &bools, &count));
+  for (uint32_t d = 0; d < view.rank; ++d) {
+    axis *one = &a->of[a->count + d];
+    one->dim = dim + d;
+    one->view = etude_view_dense(&count, 1);
+    one->indices = NULL;
+    if (count > 0) TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *one->indices, &one->indices));
+  }
+  for (int64_t i = 0; found < count; ++i) {
+    for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) a->of[a->count + d].indices[found] = at.index[d];
+    found += bools[i] != 0;
+    etude_loop_next(&loop, loop.rank, &at);
+  }
+  a->count += view.rank;
+  return ETUDE_OK;
+}
+
+/* Read the list of index tensors that is argument 1. `out_split`: a dimension without index stands between two. */
+static etude_status read_axes(
+    etude_kernel_context *ctx, etude_value *const *args, const etude_view *self, axes *a, bool *out_split) {
+  uint32_t count;
+  uint32_t dim = 0;
+  TRY(etude_arg_list(ctx, args, 1, &count));
+  a->count = 0;
+  *out_split = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    etude_tensor *index;
+    TRY(etude_arg_list_tensor(ctx, args, 1, i, &index));
+    if (dim >= self->rank) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "more indices than dimensions");
+    if (index == NULL) {
+      ++dim;
+      continue;
+    }
+    if (index->data == NULL && etude_tensor_numel(index) != 0) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_STATE, "index tensor %u has no data", i);
+    }
+    if (a->count > 0 && a->of[a->count - 1].dim + 1 != dim) *out_split = true;
+    if (index->scalar_type == ETUDE_BOOL || index->scalar_type == ETUDE_BYTE) {
+      TRY(add_mask(ctx, self, index, dim, a));
+      dim += index->rank;
+      continue;
+    }
+    TRY(load_indices(ctx, index, &a->of[a->count].indices));
+    a->of[a->count].view = etude_view_of(index);
+    a->of[a->count].view = etude_view_dense(a->of[a->count].view.sizes, index->rank);
+    a->of[a->count++].dim = dim++;
+  }
+  return ETUDE_OK;
+}
+
+/* Add to each offset what one axis contributes. Negative indices count from the end. */
+static etude_status add_axis(etude_kernel_context *ctx, const etude_view *self, const axis *one, selection *s) {
+  const int64_t size = self->sizes[one->dim];
+  etude_view list = one->view;
+  const etude_view *const views[1] = {&list};
+  etude_loop loop;
+  etude_cursor at = {{0}, {0}};
+  if (!broadcast_view(&list, s->sizes, s->rank)) return ETUDE_INTERNAL; /* s->sizes come from all axes */
+  loop = etude_loop_over(views, 1);
+  for (int64_t i = 0; i < s->count; ++i) {
+    const int64_t index = one->indices[at.offset[0]];
+    if (index < -size || index >= size) return index_error(ctx, index, size);
+    s->offsets[i] += (index < 0 ? index + size : index) * self->strides[one->dim];
+    etude_loop_next(&loop, loop.rank, &at);
+  }
+  return ETUDE_OK;
+}
+
+/* Read the list of index tensors that is argument 1, for a tensor seen as `self`. */
+static etude_status select_by_tensors(
+    etude_kernel_context *ctx, etude_value *const *args, const etude_view *self, selection *s) {
+  axes a;
+  bool split;
+  TRY(read_axes(ctx, args, self, &a, &split));
+  s->rank = 0;
+  s->rest = *self;
+  s->place = split || a.count == 0 ? 0 : a.of[0].dim;
+  for (uint32_t i = 0; i < a.count; ++i) {
+    if (!broadcast_sizes(s->sizes, &s->rank, &a.of[i].view)) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the index tensors do not broadcast");
+    }
+  }
+  for (uint32_t i = a.count; i-- > 0;) etude_view_remove(&s->rest, a.of[i].dim);
+  s->count = 1;
+  for (uint32_t d = 0; d < s->rank; ++d) {
+    if (s->sizes[d] == 0) s->count = 0;
+  }
+  for (uint32_t d = 0; d < s->rank && s->count > 0; ++d) {
+    if (s->count > INT64_MAX / 64 / s->sizes[d]) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "too many indices");
+    s->count *= s->sizes[d];
+  }
+  if (s->count == 0) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, (uint64_t)s->count, sizeof *s->offsets, &s->offsets));
+  memset(s->offsets, 0, (size_t)s->count * sizeof *s->offsets);
+  for (uint32_t i = 0; i < a.count; ++i) TRY(add_axis(ctx, self, &a.of[i], s));
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_index_Tensor_out) {
+  etude_tensor *self, *out;
+  etude_view view;
+  selection s;
+  TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
+  view = etude_view_of(self);
+  TRY(select_by_tensors(ctx, args, &view, &s));
+  return take(ctx, &s, self, out);
+}
+
+/* Make `out` a copy of self, unless it is self. */
+static etude_status copy_self(etude_kernel_context *ctx, const etude_tensor *self, etude_tensor *out) {
+  const etude_view from = etude_view_of(self);
+  etude_view to;
+  TRY(etude_out_resize(ctx, out, from.sizes, from.rank));
+  to = etude_view_of(out);
+  etude_view_copy(out->data, &to, self->data, &from, etude_scalar_size(out->scalar_type));
+  return ETUDE_OK;
+}
+
+/* out[indices] = or += values, with `out` a copy of self. */
+static etude_status index_put(
+    etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self, etude_tensor *out) {
+  etude_tensor *values;
+  etude_view view, whole, from;
+  selection s;
+  bool accumulate;
+  TRY(etude_arg_tensor(ctx, args, 2, &values));
+  TRY(etude_arg_bool(ctx, args, 3, &accumulate));
+  TRY(check_same_dtype(ctx, values, out));
+  if (accumulate && !etude_dtype_is_real(out->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
+  }
+  TRY(copy_self(ctx, self, out));
+  view = etude_view_of(out);
+  TRY(select_by_tensors(ctx, args, &view, &s));
+  whole = selected(&s);
+  from = etude_view_of(values);
+  if (!broadcast_view(&from, whole.sizes, whole.rank)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the values, %T, do not fit what is indexed", values);
+  }
+  transfer(&s, accumulate ? ADD : PUT, out->data, values->data, &from, out->scalar_type);
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_index_put_out) {
+  etude_tensor *self, *out;
+  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
+  return index_put(ctx, args, self, out);
+}
+
+KERNEL(etude_aten_index_put_) {
+  etude_tensor *self;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  return index_put(ctx, args, self, self);
+}
+
+/* ---- gather and scatter: an index for each element ---- */
+
+/* Walks index, one tensor of its sizes, and one that is indexed along a dimension. */
+typedef struct pointing {
+  etude_loop loop; /* operands: index, the other, the indexed (without the dimension) */
+  const etude_tensor *index;
+  int64_t size, stride; /* of the dimension that is indexed */
+} pointing;
+
+/* `other` may be larger than `index`, `indexed` too, but not in the dimension that is indexed. */
+static etude_status point(etude_kernel_context *ctx, const etude_tensor *index, const etude_view *other,
+                          const etude_view *indexed, uint32_t dim, pointing *p) {
+  const etude_view view = view_with_rank(index);
+  etude_view target = *indexed;
+  const etude_view *const views[3] = {&view, other, &target};
+  bool fits = view.rank == target.rank && other->rank == view.rank;
+  if (index->scalar_type != ETUDE_LONG && index->scalar_type != ETUDE_INT) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be int or long, got %T", index);
+  }
+  p->index = index;
+  p->loop = etude_loop_over(views, 1);
+  if (etude_loop_is_empty(&p->loop)) return ETUDE_OK; /* PyTorch does not care then what the others look like */
+  for (uint32_t d = 0; fits && d < view.rank; ++d) {
+    fits = view.sizes[d] <= other->sizes[d] && (d == dim || view.sizes[d] <= target.sizes[d]);
+  }
+  if (!fits) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the sizes of the index %T do not fit", index);
+  p->size = target.sizes[dim];
+  p->stride = target.strides[dim];
+  target.strides[dim] = 0;
+  p->loop = etude_loop_over(views, 3);
+  return ETUDE_OK;
+}
+
+/* The place in the indexed tensor at the cursor. */
+static etude_status pointed(etude_kernel_context *ctx, const pointing *p, const etude_cursor *at, int64_t *out) {
+  const int64_t index = etude_element_int(p->index->data, p->index->scalar_type, (size_t)at->offset[0]);
+  if (index < 0 || index >= p->size) return index_error(ctx, index, p->size);
+  *out = at->offset[2] + index * p->stride;
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_gather_out) {
+  etude_tensor *self, *index, *out;
+  etude_view from, to, sizes;
+  pointing p;
+  uint32_t dim;
+  etude_cursor at = {{0}, {0}};
+  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 2, &index));
+  from = view_with_rank(self);
+  sizes = etude_view_of(index);
+  TRY(get_dim(ctx, args, 1, &from, &dim));
+  TRY(etude_out_resize(ctx, out, sizes.sizes, sizes.rank));
+  to = view_with_rank(out);
+  TRY(point(ctx, index, &to, &from, dim, &p));
+  if (etude_loop_is_empty(&p.loop)) return ETUDE_OK;
+  do {
+    const size_t size = etude_scalar_size(out->scalar_type);
+    int64_t place = 0;
+    TRY(pointed(ctx, &p, &at, &place));
+    copy_element((char *)out->data + at.offset[1] * (int64_t)size, (const char *)self->data + place * (int64_t)size,
+                 size);
+  } while (etude_loop_next(&p.loop, p.loop.rank, &at));
+  return ETUDE_OK;
+}
+
+/* out = self, then out[index] = or += src, which is a tensor or one element. */
+static etude_status scatter(etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self,
+                            etude_tensor *out, const etude_view *src_view, const void *src, bool add) {
+  const size_t size = etude_scalar_size(out->scalar_type);
+  etude_tensor *index;
+  etude_view to;
+  pointing p;
+  uint32_t dim;
+  etude_loop one; /* an element */
+  etude_cursor at = {{0}, {0}};
+  TRY(etude_arg_tensor(ctx, args, 2, &index));
+  TRY(copy_self(ctx, self, out));
+  to = view_with_rank(out);
+  TRY(get_dim(ctx, args, 1, &to, &dim));
+  TRY(point(ctx, index, src_view, &to, dim, &p));
+  one.rank = 0;
+  one.operand_count = 2;
+  if (etude_loop_is_empty(&p.loop)) return ETUDE_OK;
+  do {
+    int64_t place = 0;
+    char *dst;
+    const char *from = (const char *)src + at.offset[1] * (int64_t)size;
+    TRY(pointed(ctx, &p, &at, &place));
+    dst = (char *)out->data + place * (int64_t)size;
+    if (add) {
+      add_slice(dst, from, out->scalar_type, &one);
+    } else {
+      copy_element(dst, from, size);
+    }
+  } while (etude_loop_next(&p.loop, p.loop.rank, &at));
+  return ETUDE_OK;
+}
+
+static etude_status scatter_src(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool add) {
+  etude_tensor *self, *src, *out;
+  etude_view view;
+  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 3, &src));
+  TRY(check_same_dtype(ctx, src, out));
+  if (add && !etude_dtype_is_real(out->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
+  }
+  view = view_with_rank(src);
+  return scatter(ctx, args, self, out, &view, src->data, add);
+}
+
+KERNEL(etude_aten_scatter_src_out) { return scatter_src(ctx, args, arg_count, false); }
+KERNEL(etude_aten_scatter_add_out) { return scatter_src(ctx, args, arg_count, true); }
+
+KERNEL(etude_aten_scatter_value_out) {
+  etude_tensor *self, *index, *out;
+  etude_view view;
+  double element[2];
+  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 2, &index));
+  TRY(etude_arg_element(ctx, args, 3, out->scalar_type, element));
+  view = view_with_rank(index);
+  memset(view.strides, 0, sizeof view.strides);
+  return scatter(ctx, args, self, out, &view, element, false);
+}
+
+/* ---- masks ---- */
+
+KERNEL(etude_aten_nonzero_out) {
+  etude_tensor *self, *out;
+  etude_view view;
+  const etude_view *const views[1] = {&view};
+  etude_loop loop;
+  uint8_t *bools;
+  int64_t sizes[2];
+  int64_t found = 0;
+  etude_cursor at = {{0}, {0}};
+  TRY(etude_arg_count(ctx, arg_count, 3));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  TRY(etude_arg_out(ctx, args, 1, &out));
+  view = etude_view_of(self);
+  TRY(load_bools(ctx, self, &view, &bools, &sizes[0]));
+  sizes[1] = view.rank;
+  if (out->scalar_type != ETUDE_LONG) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result must be long, got %T", out);
+  }
+  TRY(etude_out_resize(ctx, out, sizes, 2));
+  loop = etude_loop_over(views, 1);
+  for (int64_t i = 0; found < sizes[0]; ++i) {
+    for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) {
+      etude_element_set_int(out->data, ETUDE_LONG, (size_t)(found * out->strides[0] + d * out->strides[1]),
+                            at.index[d]);
+    }
+    found += bools[i] != 0;
+    etude_loop_next(&loop, loop.rank, &at);
+  }
+  return ETUDE_OK;
+}
+
+/* self and the mask that is argument 1, widened to each other; which elements are chosen. */
+static etude_status read_masked(etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self,
+                                etude_view *out_view, uint8_t **out_bools, int64_t *out_count) {
+  etude_tensor *mask;
+  etude_view mask_view;
+  int64_t sizes[ETUDE_MAX_RANK];
+  uint32_t rank = self->rank;
+  TRY(etude_arg_tensor(ctx, args, 1, &mask));
+  TRY(check_mask(ctx, mask));
+  *out_view = etude_view_of(self);
+  mask_view = etude_view_of(mask);
+  memcpy(sizes, out_view->sizes, sizeof sizes);
+  if (!broadcast_sizes(sizes, &rank, &mask_view) || !broadcast_view(&mask_view, sizes, rank) ||
+      !broadcast_view(out_view, sizes, rank)) {
+    return no_broadcast(ctx, self, mask);
+  }
+  return load_bools(ctx, mask, &mask_view, out_bools, out_count);
+}
+
+KERNEL(etude_aten_masked_select_out) {
+  etude_tensor *self, *out;
+  etude_view view;
+  const etude_view *const views[1] = {&view};
+  etude_loop loop;
+  uint8_t *bools;
+  int64_t count;
+  int64_t found = 0;
+  etude_cursor at = {{0}, {0}};
+  const char *data;
+  TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
+  TRY(read_masked(ctx, args, self, &view, &bools, &count));
+  data = self->data;
+  TRY(etude_out_resize(ctx, out, &count, 1));
+  loop = etude_loop_over(views, 1);
+  for (int64_t i = 0; found < count; ++i) {
+    const size_t size = etude_scalar_size(out->scalar_type);
+    if (bools[i] != 0) {
+      copy_element((char *)out->data + found++ * (int64_t)size, data + at.offset[0] * (int64_t)size, size);
+    }
+    etude_loop_next(&loop, loop.rank, &at);
+  }
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_masked_scatter_out) {
+  etude_tensor *self, *source, *out;
+  etude_view view, to, from;
+  const etude_view *const to_views[1] = {&to};
+  const etude_view *const from_views[1] = {&from};
+  etude_loop to_loop, from_loop;
+  uint8_t *bools;
+  int64_t count;
+  etude_cursor to_at = {{0}, {0}};
+  etude_cursor from_at = {{0}, {0}};
+  TRY(open_pair(ctx, args, arg_count, 5, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 2, &source));
+  TRY(check_same_dtype(ctx, source, out));
+  TRY(read_masked(ctx, args, self, &view, &bools, &count));
+  from = etude_view_of(source);
+  if (count > etude_view_numel(&from)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T has too few elements for a mask of %l", source, count);
+  }
+  TRY(etude_out_resize(ctx, out, view.sizes, view.rank));
+  to = etude_view_of(out);
+  etude_view_copy(out->data, &to, self->data, &view, etude_scalar_size(out->scalar_type));
+  to_loop = etude_loop_over(to_views, 1);
+  from_loop = etude_loop_over(from_views, 1);
+  for (int64_t i = 0; count > 0; ++i) {
+    const size_t size = etude_scalar_size(out->scalar_type);
+    if (bools[i] != 0) {
+      copy_element((char *)out->data + to_at.offset[0] * (int64_t)size,
+                   (const char *)source->data + from_at.offset[0] * (int64_t)size, size);
+      etude_loop_next(&from_loop, from_loop.rank, &from_at);
+      --count;
+    }
+    etude_loop_next(&to_loop, to_loop.rank, &to_at);
+  }
+  return ETUDE_OK;
+}
+
+/* Index i, repeats[i] times, for all i. */
+KERNEL(etude_aten_repeat_interleave_Tensor_out) {
+  etude_tensor *repeats, *out;
+  int64_t *counts;
+  int64_t total = 0;
+  int64_t expected;
+  int64_t at = 0;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_tensor(ctx, args, 0, &repeats));
+  TRY(etude_arg_int_or(ctx, args, 1, -1, &expected));
+  TRY(etude_arg_out(ctx, args, 2, &out));
+  TRY(check_same_dtype(ctx, repeats, out));
+  if (repeats->rank != 1) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T is not of rank 1", repeats);
+  const int64_t count = repeats->sizes[0];
+  TRY(load_indices(ctx, repeats, &counts));
+  for (int64_t i = 0; i < count; ++i) {
+    if (counts[i] < 0 || counts[i] > INT32_MAX) return index_error(ctx, counts[i], INT32_MAX);
+    total += counts[i];
+  }
+  if (expected >= 0 && expected != total) return index_error(ctx, expected, total);
+  TRY(etude_out_resize(ctx, out, &total, 1));
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < counts[i]; ++k) etude_element_set_int(out->data, out->scalar_type, (size_t)at++, i);
+  }
+  return ETUDE_OK;
+}
+
+/* ---- sorting ---- */
+
+/* One element on its way: numbers as integers of the same order, nan as the greatest. */
+typedef struct entry {
+  int64_t key;
+  int64_t index;
+} entry;
+
+static int64_t key_of_double(double value) {
+  int64_t bits;
+  if (value != value) return INT64_MAX;
+  value += 0.0; /* -0 is 0 */
+  memcpy(&bits, &value, sizeof bits);
+  return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+/* Merge sorted runs of `width` into runs of twice that. Equal keys stay in order. */
+static void merge_runs(const entry *from, entry *to, int64_t count, int64_t width) {
+  for (int64_t start = 0; start < count; start += 2 * width) {
+    const int64_t middle = start + width < count ? start + width : count;
+    const int64_t end = middle + width < count ? middle + width : count;
+    int64_t left = start;
+    int64_t right = middle;
+    for (int64_t i = start; i < end; ++i) {
+      const bool take_left = left < middle && (right >= end || from[left].key <= from[right].key);
+      to[i] = take_left ? from[left++] : from[right++];
+    }
+  }
+}
+
+/* Sort by key; `spare` has the same room. Returns the one of the two that holds the result. */
+static entry *sort_entries(entry *entries, entry *spare, int64_t count) {
+  for (int64_t width = 1; width < count; width *= 2) {
+    entry *sorted = spare;
+    merge_runs(entries, sorted, count, width);
+    spare = entries;
+    entries = sorted;
+  }
+  return entries;
+}
+
+/* The same, but only the first `few` are wanted: keep these sorted while going through. */
+static entry *select_entries(entry *entries, entry *spare, int64_t count, int64_t few) {
+  int64_t kept = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = kept;
+    if (kept == few && (few == 0 || entries[i].key >= spare[kept - 1].key)) continue;
+    if (kept < few) {
+      ++kept;
+    } else {
+      --at;
+    }
+    for (; at > 0 && spare[at - 1].key > entries[i].key; --at) spare[at] = spare[at - 1];
+    spare[at] = entries[i];
+  }
+  return spare;
+}
+
+/* What sort, argsort and topk have in common. */
+typedef struct sorting {
+  etude_tensor *self;
+  etude_tensor *values; /* NULL: not wanted */
+  etude_tensor *indices;
+  int64_t dim;
+  int64_t wanted; /* elements of each line; -1: all */
+  bool descending;
+} sorting;
+
+static void load_entries(const etude_tensor *self, int64_t offset, int64_t stride, int64_t count, bool descending,
+                         entry *entries) {
+  const int32_t dtype = self->scalar_type;
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t at = (size_t)(offset + i * stride);
+    int64_t key = etude_dtype_is_float(dtype) ? key_of_double(etude_element_double(self->data, dtype, at))
+                                              : etude_element_int(self->data, dtype, at);
+    if (dtype == ETUDE_UINT64) key ^= INT64_MIN;
+    entries[i].key = descending ? ~key : key;
+    entries[i].index = i;
+  }
+}
+
+static etude_status check_sort(etude_kernel_context *ctx, const sorting *s) {
+  if (!etude_dtype_is_real(s->self->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", s->self);
+  }
+  if (s->values != NULL) TRY(check_same_dtype(ctx, s->self, s->values));
+  if (s->indices->scalar_type == ETUDE_LONG) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the indices must be long, got %T", s->indices);
+}
+
+static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
+  enum { FEW = 32 };
+  const etude_tensor *self = s->self;
+  const size_t size = etude_scalar_size(self->scalar_type);
+  etude_view from = view_with_rank(self);
+  etude_view sizes = from;
+  etude_view values, indices;
+  const etude_view *const views[3] = {&from, &values, &indices};
+  etude_loop loop;
+  etude_cursor at = {{0}, {0}};
+  entry *entries, *spare;
+  const char *data = self->data;
+  const uint32_t rank = self->rank;
+  uint32_t dim;
+  TRY(check_sort(ctx, s));
+  TRY(etude_arg_dim(ctx, s->dim, rank, &dim));
+  if (s->wanted > from.sizes[dim] || s->wanted < -1) return index_error(ctx, s->wanted, from.sizes[dim]);
+  const int64_t count = from.sizes[dim];
+  const int64_t wanted = s->wanted < 0 ? count : s->wanted;
+  sizes.sizes[dim] = wanted;
+  if (s->values != NULL) TRY(etude_out_resize(ctx, s->values, sizes.sizes, rank));
+  if (rank == 0 && wanted == 0) return ETUDE_OK;
+  TRY(etude_out_resize(ctx, s->indices, sizes.sizes, rank));
+  indices = view_with_rank(s->indices);
+  values = s->values != NULL ? view_with_rank(s->values) : indices;
+  loop = etude_loop_over(views, 3);
+  loop.sizes[dim] = 1;
+  if (etude_loop_is_empty(&loop) || wanted == 0) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *entries, &entries));
+  TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *spare, &spare));
+  do {
+    const entry *sorted;
+    load_entries(self, at.offset[0], from.strides[dim], count, s->descending, entries);
+    sorted = wanted <= FEW ? select_entries(entries, spare, count, wanted) : sort_entries(entries, spare, count);
+    for (int64_t i = 0; i < wanted; ++i) {
+      const int64_t source = at.offset[0] + sorted[i].index * from.strides[dim];
+      const int64_t place = at.offset[1] + i * values.strides[dim];
+      if (s->values != NULL) {
+        copy_element((char *)s->values->data + place * (int64_t)size, data + source * (int64_t)size, size);
+      }
+      etude_element_set_int(s->indices->data, ETUDE_LONG, (size_t)(at.offset[2] + i * indices.strides[dim]),
+                            sorted[i].index);
+    }
+  } while (etude_loop_next(&loop, loop.rank, &at));
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_topk_values) {
+  sorting s;
+  TRY(etude_arg_count(ctx, arg_count, 8));
+  TRY(etude_arg_tensor(ctx, args, 0, &s.self));
+  TRY(etude_arg_int(ctx, args, 1, &s.wanted));
+  TRY(etude_arg_int(ctx, args, 2, &s.dim));
+  TRY(etude_arg_bool(ctx, args, 3, &s.descending));
+  TRY(etude_arg_out(ctx, args, 5, &s.values));
+  TRY(etude_arg_out(ctx, args, 6, &s.indices));
+  if (s.wanted < 0) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%l elements are not possible", s.wanted);
+  return sort(ctx, &s);
+}
+
+/* Arguments from `first` on: dim, descending, values (if any), indices. All sorts here are stable. */
+static etude_status sort_from(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t first, bool with_values) {
+  sorting s;
+  s.wanted = -1;
+  s.values = NULL;
+  TRY(etude_arg_tensor(ctx, args, 0, &s.self));
+  TRY(etude_arg_int(ctx, args, first, &s.dim));
+  TRY(etude_arg_bool(ctx, args, first + 1, &s.descending));
+  if (with_values) TRY(etude_arg_out(ctx, args, first + 2, &s.values));
+  TRY(etude_arg_out(ctx, args, first + (with_values ? 3 : 2), &s.indices));
+  return sort(ctx, &s);
+}
+
+KERNEL(etude_aten_sort_values) {
+  TRY(etude_arg_count(ctx, arg_count, 6));
+  return sort_from(ctx, args, 1, true);
+}
+
+KERNEL(etude_aten_sort_values_stable) {
+  TRY(etude_arg_count(ctx, arg_count, 7));
+  return sort_from(ctx, args, 2, true);
+}
+
+KERNEL(etude_aten_argsort_stable_out) {
+  TRY(etude_arg_count(ctx, arg_count, 6));
+  return sort_from(ctx, args, 2, false);
+}
