@@ -7,6 +7,7 @@ layout, for an input that C copies anyway, is read in place during the call.
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ _ndarray = np.ndarray
 _IN_PLACE = 1 << 15
 
 _FLATTENED = (
-    "containers are flattened at export, so pass their leaves one by one, in order: lists and tuples from first to last, dicts key by key"
+    "containers are flattened at export, so pass their leaves one by one: lists and tuples from first to last, dicts in the order "
+    "that their keys had at export"
 )
 
 
@@ -209,7 +211,7 @@ class TensorSlot:
         )
 
     def _error(self, kind: type[EtudeError], got: str, hint: str) -> EtudeError:
-        error = kind(f"input {self._index} of method '{self._method}': expected {self._info}, got {got}{'; ' if hint else ''}{hint}")
+        error = kind(f"method '{self._method}', input {self._index}: expected {self._info}, got {got}{'; ' if hint else ''}{hint}")
         error.subject = self._method
         return error
 
@@ -221,13 +223,14 @@ def _shape_of(array: Any) -> str:
 class ScalarSlot:
     """An input that is an int, float, bool, string or None."""
 
-    __slots__ = ("_expected", "_index", "_method", "_tag", "_text", "_value", "in_place")
+    __slots__ = ("_constant", "_expected", "_index", "_method", "_tag", "_text", "_value", "in_place")
 
     def __init__(self, index: int, method: str, info: ValueInfo, value: CData) -> None:
         """Write to the etude_value `value` from now on."""
         self._index, self._method, self._value = index, method, value
         self._tag = info.tag
-        self._expected = info.kind if info.value is None else f"{info.kind} {info.value!r}, to which the file was specialised at export"
+        self._expected = info.kind if info.value is None else f"{info.kind} {info.value!r}, for which the program was exported"
+        self._constant = info.value
         self._text: CData = None
         self.in_place = False
 
@@ -235,7 +238,7 @@ class ScalarSlot:
         """Nothing is held."""
 
     def set(self, x: object, strict: bool) -> None:
-        """Take a Python or numpy scalar, a string, or None. That it equals the file's value is checked by C."""
+        """Take a Python or numpy scalar, a string, or None."""
         if isinstance(x, (np.generic, np.ndarray)) and x.ndim == 0 and x.dtype.kind in "biuf":
             x = x.item()
         value: Any = getattr(self._value, "as")
@@ -259,10 +262,12 @@ class ScalarSlot:
             self._value.count = len(encoded)
         else:
             raise self._error(EtudeTypeError, _arguments.describe(x) + ("; " + _FLATTENED if _arguments.is_nested(x) else ""))
+        if self._constant is not None and not _same(x, self._constant):
+            raise self._error(EtudeValueError, _arguments.describe(x) + "; export it again for another value")
         self._value.tag = tag
 
     def _error(self, kind: type[EtudeError], got: str) -> EtudeError:
-        error = kind(f"input {self._index} of method '{self._method}': expected {self._expected}, got {got}")
+        error = kind(f"method '{self._method}', input {self._index}: expected {self._expected}, got {got}")
         error.subject = self._method
         return error
 
@@ -274,3 +279,10 @@ def _tag_of(x: object) -> int:
     if isinstance(x, int):
         return lib.ETUDE_VALUE_INT
     return lib.ETUDE_VALUE_DOUBLE if isinstance(x, float) else lib.ETUDE_VALUE_NONE
+
+
+def _same(x: Any, constant: Any) -> bool:
+    """Is `x` the value of the file? Doubles may be off by a little, as in ExecuTorch."""
+    if isinstance(constant, float):
+        return x == constant or abs(x - constant) <= 1e-4 + 1e-5 * abs(constant) or (isnan(x) and isnan(constant))
+    return bool(x == constant)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from etude._etude import CData, ffi, lib
+from etude._etude import ffi, lib
 from etude.errors import EtudeStateError, from_status
 
 __all__ = ["CData", "ErrorBlock", "Handle", "ffi", "lib", "text"]
+
+#: A C pointer, struct or array; the extension does not tell them apart.
+CData: TypeAlias = Any
 
 #: Bytes of an error block: long lists of operators are not cut.
 _ERROR_SIZE = 16384

@@ -93,4 +93,4 @@ def check_out(array: Any, index: int, method: str, result_type: str, code: int, 
     elif shape is not None and array.shape != shape:
         kind, got = EtudeValueError, f"{dtypes.describe(array.dtype)} {list(array.shape)}"
     if kind is not None:
-        raise kind(f"out[{index}] of method '{method}': expected a writable array, {result_type}, got {got}")
+        raise kind(f"method '{method}', out[{index}]: expected a writable array, {result_type}, got {got}")

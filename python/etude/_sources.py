@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from etude._lib import CData, ErrorBlock, ffi, lib
-from etude.errors import EtudeError, EtudeFileNotFoundError, EtudeKeyError, EtudeOSError, EtudeTypeError
+from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, copied
 
 
 class Source:
@@ -31,21 +31,12 @@ class Source:
         try:
             error.check(status)
         except EtudeKeyError as failure:
-            raise _as(EtudeFileNotFoundError, failure, path) from None
-        except EtudeOSError as failure:
-            raise _as(EtudeOSError, failure, path) from None
+            raise copied(EtudeFileNotFoundError, failure) from None
 
     def close(self) -> None:
         """Close a loader that no program took over."""
         if self.loader.close != ffi.NULL:
             self.loader.close(self.loader.self)
-
-
-def _as(kind: type[EtudeOSError], failure: EtudeError, path: str | bytes) -> EtudeOSError:
-    error = kind(str(failure))
-    error.status, error.subject = failure.status, failure.subject
-    error.filename = os.fsdecode(path)
-    return error
 
 
 def _content(data: Any, what: str) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from etude.enums import Status
 
 
@@ -83,7 +85,7 @@ class EtudeFileNotFoundError(EtudeOSError, FileNotFoundError):
 
 
 class EtudeProgramError(EtudeError, ValueError):
-    """The file is not a program, or is cut short, damaged, or of another version; the message says which."""
+    """The file is not a program, or is cut short, or damaged; the message says which."""
 
     status = Status.INVALID_PROGRAM
 
@@ -135,4 +137,14 @@ def from_status(code: int, message: str, subject: str = "", offset: int | None =
     else:
         error = CLASSES.get(status, EtudeError)(message)
     error.status, error.subject, error.offset = status, subject, offset
+    return error
+
+
+_Error = TypeVar("_Error", bound=EtudeError)
+
+
+def copied(kind: type[_Error], failure: EtudeError) -> _Error:
+    """`failure` as an exception of another class, with its message, status, subject and offset."""
+    error = kind(str(failure))
+    error.status, error.subject, error.offset = failure.status, failure.subject, failure.offset
     return error

@@ -254,7 +254,7 @@ class MethodMeta:
     def attribute_tensor_meta(self, index: int) -> TensorInfo:
         """Attribute `index`, from 0; IndexError where there is none."""
         if not 0 <= index < len(self.attributes):
-            raise EtudeIndexError(f"attribute {index} of method '{self._name}': there are {len(self.attributes)}")
+            raise EtudeIndexError(f"method '{self._name}', attribute {index}: there are {len(self.attributes)}")
         return self.attributes[index]
 
     def __repr__(self) -> str:
@@ -269,8 +269,8 @@ class MethodMeta:
 
 def _tensor_at(values: Sequence[ValueInfo], index: int, what: str, method: str) -> TensorInfo:
     if not 0 <= index < len(values):
-        raise EtudeIndexError(f"{what} {index} of method '{method}': there are {len(values)}")
+        raise EtudeIndexError(f"method '{method}', {what} {index}: there are {len(values)}")
     tensor = values[index].tensor
     if tensor is None:
-        raise EtudeIndexError(f"{what} {index} of method '{method}' is no tensor but {values[index].kind}")
+        raise EtudeIndexError(f"method '{method}', {what} {index}: no tensor but {values[index].kind}")
     return tensor

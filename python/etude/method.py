@@ -197,7 +197,7 @@ class Method:
         if out is not None:
             if isinstance(out, np.ndarray) or len(out) != self._output_count:
                 given = "one array" if isinstance(out, np.ndarray) else len(out)
-                raise EtudeValueError(f"out of method '{self._name}': expected a list of {self._output_count} arrays, got {given}")
+                raise EtudeValueError(f"method '{self._name}', out: expected a list of {self._output_count} arrays, got {given}")
             for i, (array, info) in enumerate(zip(out, self._infos_out)):
                 tensor = info.tensor
                 if array is not None and tensor is not None:
@@ -232,7 +232,7 @@ class Method:
                 view = _results.tensor_view(result)
                 if view.shape != array.shape:
                     raise EtudeValueError(
-                        f"out[{i}] of method '{self._name}': the result has shape {list(view.shape)}, the array {list(array.shape)}"
+                        f"method '{self._name}', out[{i}]: the result has shape {list(view.shape)}, the array {list(array.shape)}"
                     )
                 array[...] = view
             found.append(array)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from etude._lib import ErrorBlock, Handle, ffi, lib, text
 from etude._sources import Source, loader_array
 from etude.enums import Verification
-from etude.errors import EtudeNotImplementedError, EtudeValueError
+from etude.errors import EtudeNotImplementedError, EtudeProgramError, EtudeValueError, copied
 from etude.metadata import new_sized
 from etude.program import Program
 
@@ -114,8 +114,8 @@ class Runtime:
         data_path: the `.ptd` file with external data, or a list of several; each as `data`.
         enable_etdump, debug_buffer_size: of ExecuTorch; etude has no event dump, so only False and 0 are taken.
 
-        Raises EtudeFileNotFoundError, EtudeOSError, EtudeProgramError (the message tells a file of another kind from one of another version
-        and from a damaged one), EtudeDataError, EtudeTypeError.
+        Raises EtudeFileNotFoundError, EtudeOSError, EtudeProgramError (not a program, cut short, or damaged: the message says which),
+        EtudeNotImplementedError (a program of another version of the format), EtudeDataError, EtudeTypeError.
         """
         if enable_etdump or debug_buffer_size:
             raise EtudeNotImplementedError("etude records no event dump (etdump): leave enable_etdump and debug_buffer_size alone")
@@ -130,7 +130,11 @@ class Runtime:
             config.external_count = len(opened) - 1
             error = ErrorBlock()
             pointer = ffi.new("etude_program **")
-            error.check(lib.etude_program_load(self._handle.pointer, opened[0].loader, config, pointer, error.pointer))
+            status = lib.etude_program_load(self._handle.pointer, opened[0].loader, config, pointer, error.pointer)
+            try:
+                error.check(status)
+            except EtudeValueError as failure:  # C tells a file of another kind from a damaged one; here both are no program
+                raise copied(EtudeProgramError, failure) from None
         except BaseException:
             for source in opened:
                 source.close()

@@ -57,7 +57,7 @@ class State(Mapping[str, Array]):
         with self._method.exclusive():
             view, code = self._view(name)
             array = _arguments.as_array(value)
-            expected = f"state '{name}' of method '{self._method.name}': expected {dtypes.describe(view.dtype)} {list(view.shape)}"
+            expected = f"method '{self._method.name}', state '{name}': expected {dtypes.describe(view.dtype)} {list(view.shape)}"
             if array is None:
                 raise EtudeTypeError(f"{expected}, got {_arguments.describe(value)}")
             if not dtypes.matches(array.dtype, code):

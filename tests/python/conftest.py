@@ -1,0 +1,41 @@
+"""What the tests share: the corpus, the small programs, and a guard that the installed package is tested, not the tree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import etude
+import numpy as np
+import pytest
+from paths import CORPUS, PROGRAMS, ROOT
+
+
+def pytest_report_header(config):
+    return f"etude {etude.__version__} from {Path(etude.__file__).parent}"
+
+
+def pytest_configure(config):
+    if Path(etude.__file__).parent == (ROOT / "python/etude"):
+        raise pytest.UsageError("the tests run against an installed etude: pip install . first")
+
+
+@pytest.fixture(scope="session")
+def manifest():
+    return json.loads((CORPUS / "manifest.json").read_text())["cases"]
+
+
+@pytest.fixture
+def affine():
+    """A fresh method y = 2 x + z over two float32 (2, 3)."""
+    return etude.load(PROGRAMS / "affine.pte").load_method("forward", fresh=True)
+
+
+@pytest.fixture
+def x():
+    return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def z():
+    return np.ones((2, 3), np.float32)

@@ -1,0 +1,8 @@
+"""Where the test files are."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "tests/corpus"
+#: The programs that programs/export.py made.
+PROGRAMS = ROOT / "tests/python/programs"

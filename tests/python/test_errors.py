@@ -1,0 +1,101 @@
+"""Exceptions: every status has a class, and every class is what a Python programmer expects."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import etude
+import pytest
+from etude import errors
+from etude._lib import lib
+from paths import PROGRAMS, ROOT
+
+
+def statuses():
+    """The status codes of the C header, by name."""
+    block = re.search(r"enum \{(.*?)\};", (ROOT / "include/etude/base.h").read_text(), re.S)[1]
+    return {name: int(value, 16) for name, value in re.findall(r"ETUDE_(\w+) = (0x\w+)", block)}
+
+
+def test_every_status_has_a_row():
+    assert {s.name: int(s) for s in etude.Status} == statuses()
+    assert set(errors.CLASSES) == set(etude.Status) - {etude.Status.OK}
+    for status, kind in errors.CLASSES.items():
+        error = errors.from_status(int(status), "words", "subject", 7)
+        assert type(error) is kind and isinstance(error, etude.EtudeError)
+        assert (error.status, error.subject, error.offset, str(error)) == (status, "subject", 7, "words")
+
+
+def test_unknown_status():
+    error = errors.from_status(0x7777, "words")
+    assert type(error) is etude.EtudeError and "0x7777" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "builtin"),
+    [
+        (etude.EtudeValueError, ValueError),
+        (etude.EtudeTypeError, TypeError),
+        (etude.EtudeKeyError, KeyError),
+        (etude.EtudeIndexError, IndexError),
+        (etude.EtudeMemoryError, MemoryError),
+        (etude.EtudeNotImplementedError, NotImplementedError),
+        (etude.EtudeOperatorError, NotImplementedError),
+        (etude.EtudeOSError, OSError),
+        (etude.EtudeFileNotFoundError, FileNotFoundError),
+        (etude.EtudeProgramError, ValueError),
+        (etude.EtudeDataError, ValueError),
+        (etude.EtudeStateError, RuntimeError),
+        (etude.EtudeBackendError, RuntimeError),
+    ],
+)
+def test_builtins(kind, builtin):
+    error = kind("some words")
+    assert isinstance(error, builtin)
+    assert isinstance(error, RuntimeError), "executorch raises RuntimeError for everything"
+    assert str(error) == "some words"
+    assert str(pickle.loads(pickle.dumps(error))) == "some words"
+
+
+def test_numbers_are_executorchs():
+    assert lib.ETUDE_OPERATOR_MISSING == 0x14 and lib.ETUDE_INVALID_PROGRAM == 0x23
+
+
+def test_offset_and_status_of_a_damaged_file():
+    data = bytearray((PROGRAMS / "affine.pte").read_bytes())
+    data[0:4] = (2**31 - 4).to_bytes(4, "little")  # the root table, far outside
+    with pytest.raises(etude.EtudeProgramError) as caught:
+        etude.load(bytes(data))
+    assert caught.value.status == etude.Status.INVALID_PROGRAM
+    assert caught.value.offset is not None
+
+
+def test_metadata_errors():
+    meta = etude.load(PROGRAMS / "values.pte").metadata("forward")
+    with pytest.raises(IndexError, match="there are 1"):
+        meta.input_tensor_meta(1)
+    with pytest.raises(IndexError, match="no tensor but Int"):
+        meta.output_tensor_meta(1)
+    with pytest.raises(IndexError):
+        meta.attribute_tensor_meta(-1)
+
+
+def test_wrong_things_to_load():
+    for value in (5, None, object()):
+        with pytest.raises(TypeError, match="path, bytes, bytearray, memoryview or a binary file object"):
+            etude.load(value)
+    with open(PROGRAMS / "export.py") as text, pytest.raises(TypeError, match="binary mode"):
+        etude.load(text)
+
+
+def test_limits():
+    program = etude.load(PROGRAMS / "affine.pte")
+    with pytest.raises(MemoryError) as caught:
+        program.load_method("forward", memory_limit=64)
+    assert "64" in str(caught.value)
+    method = program.load_method("forward", instruction_limit=1)
+    x = __import__("numpy").zeros((2, 3), "f4")
+    with pytest.raises(etude.EtudeError, match="instruction"):
+        method(x, x)
+    assert program["forward"](x, x)[0].shape == (2, 3)

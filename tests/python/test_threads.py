@@ -1,0 +1,141 @@
+"""Threads: the GIL is released, methods run side by side, a method admits one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import etude
+import numpy as np
+import pytest
+from paths import PROGRAMS
+
+
+@pytest.fixture(scope="module")
+def product():
+    return etude.load(PROGRAMS / "product.pte")
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    rng = np.random.default_rng(0)
+    return [(rng.standard_normal((96, 96)) / 10).astype(np.float32) for _ in range(2)]
+
+
+def expected(a, b):
+    a = a.astype(np.float64)
+    for _ in range(8):
+        a = np.tanh(a @ b)
+    return a
+
+
+def test_gil_is_released(product, matrices):
+    """While one thread executes, another counts. With the GIL held it could count between executions only."""
+    method = product.load_method("forward", fresh=True)
+    counted, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0)
+
+    out = [np.empty((96, 96), np.float32)]
+    inside = 0
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        for _ in range(200):
+            before = counted[0]
+            method(*matrices, out=out)
+            inside += counted[0] > before
+    finally:
+        stop.set()
+        thread.join()
+    assert inside > 0
+    np.testing.assert_allclose(out[0], expected(*matrices), rtol=1e-3, atol=1e-4)
+
+
+def test_methods_side_by_side(product, matrices):
+    want = expected(*matrices)
+    wrong = []
+
+    def work():
+        method = product.load_method("forward", fresh=True)
+        for _ in range(30):
+            if not np.allclose(method(*matrices)[0], want, rtol=1e-3, atol=1e-4):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_second_thread_is_refused(product, matrices):
+    """A method that is busy says so, to execute, state, memory and close alike; afterwards it works."""
+    method = product.load_method("forward", fresh=True)
+    with method.exclusive():
+        answers = []
+
+        def enter(call):
+            try:
+                call()
+            except etude.EtudeStateError as error:
+                answers.append(str(error))
+
+        calls = [lambda: method(*matrices), lambda: method.memory, method.state.reset, method.close]
+        for call in calls:
+            thread = threading.Thread(target=enter, args=(call,))
+            thread.start()
+            thread.join()
+    assert len(answers) == len(calls)
+    assert all("in use by another thread" in text and "fresh=True" in text for text in answers)
+    np.testing.assert_allclose(method(*matrices)[0], expected(*matrices), rtol=1e-3, atol=1e-4)
+
+
+def test_load_from_many_threads():
+    program = etude.load(PROGRAMS / "affine.pte")
+    found = []
+
+    def work():
+        found.append(program.load_method("forward"))
+        for _ in range(100):
+            program.load_method("forward", fresh=True).close()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(found) == 4 and len(set(map(id, found))) == 1
+
+
+def test_kernel_threads(matrices):
+    program = etude.load(PROGRAMS / "product.pte", threads=2)
+    np.testing.assert_allclose(program(*matrices)[0], expected(*matrices), rtol=1e-3, atol=1e-4)
+    with pytest.raises(ValueError, match="threads"):
+        etude.Runtime(threads=0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_with_kernel_threads_exits(matrices):
+    """A child inherits no pool threads; letting go of a runtime that had some must not hang."""
+    program = etude.load(PROGRAMS / "product.pte", threads=2)
+    program(*matrices)
+    child = os.fork()
+    if child == 0:
+        del program
+        os._exit(0)
+    for _ in range(200):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.02)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert status == 0
