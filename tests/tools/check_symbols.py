@@ -3,7 +3,8 @@
 
     check_symbols.py SHARED_LIBRARY STATIC_ARCHIVE [--update]
 
-Exported symbols must be exactly those of symbols.txt (--update writes it) and of the public headers, and every global of the archive must start with etude_. The archive must hold no writable data.
+Exported symbols must be exactly those of symbols.txt (--update writes it) and of the public headers, and every global of the
+archive must start with etude_. The archive must hold no writable data.
 """
 
 from __future__ import annotations
