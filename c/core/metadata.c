@@ -240,7 +240,9 @@ static void append_dtypes(etude_plan *plan, const etude_fb_vector *args, char *o
   uint32_t shown = 0;
   for (uint32_t i = 0; i + 1 < args->count && used < size; ++i) {
     etude_plan_tensor tensor;
-    if (!etude_plan_find_tensor(plan, (uint32_t)etude_fb_i32_at(&plan->fb, args, i), &tensor)) continue;
+    const int32_t value = etude_fb_i32_at(&plan->fb, args, i);
+    if (value == etude_fb_i32_at(&plan->fb, args, args->count - 1)) continue; /* the result, in schema position */
+    if (!etude_plan_find_tensor(plan, (uint32_t)value, &tensor)) continue;
     used += etude_format(out + used, size - used, "%s%y", shown++ > 0 ? ", " : " (", (int)tensor.scalar_type);
   }
   if (shown > 0 && used < size) etude_format(out + used, size - used, ")");
