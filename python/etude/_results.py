@@ -11,6 +11,7 @@ import numpy as np
 from etude import dtypes
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib
 from etude.errors import EtudeError, EtudeTypeError, EtudeValueError
+from etude.metadata import TensorInfo
 
 Array = np.ndarray[Any, Any]
 Reader = Callable[[], Any]
@@ -43,11 +44,13 @@ def tensor_view(result: CData, owner: Handle | None = None) -> Array:
     return array
 
 
-def make_reader(method: CData, index: int, result: CData, error: ErrorBlock) -> Reader:
-    """A function that gives a fresh, owning value of output `index`, as long as its place and shape stay as in `result`."""
+def make_reader(method: CData, index: int, result: CData, view: Array | None, error: ErrorBlock) -> Reader:
+    """A function that gives a fresh, owning value of output `index`, as long as its place and shape stay as in `result`.
+
+    `view` is the output in place, where it is a tensor.
+    """
     tag = result.tag
-    if tag == lib.ETUDE_VALUE_TENSOR:
-        view = tensor_view(result)
+    if view is not None:
         return view.copy if view.flags.c_contiguous else partial(view.copy, "K")
     if tag == lib.ETUDE_VALUE_STRING or tag in _LISTS:
         return partial(_read_anew, method, index, error)
@@ -81,16 +84,15 @@ def _read_anew(method: CData, index: int, error: ErrorBlock) -> Any:
     return items
 
 
-def check_out(array: Any, index: int, method: str, result_type: str, code: int, shape: tuple[int, ...] | None) -> None:
-    """Can output `index` be written to the caller's `array`? `shape` None = not known before the call."""
-    kind: type[EtudeError] | None = None
-    if not isinstance(array, np.ndarray):
+def check_out(array: Any, index: int, method: str, info: TensorInfo) -> None:
+    """Can output `index` be written to the caller's `array`? The shape of a dynamic output is only known after the call."""
+    if isinstance(array, np.ndarray):
+        fits_dtype = array.dtype is info.numpy_dtype() or dtypes.matches(array.dtype, info.dtype())
+        fits = fits_dtype and array.flags.writeable and (info.is_dynamic() or array.shape == info.sizes())
+        if fits:
+            return
+        got = f"{'' if array.flags.writeable else 'a read-only array, '}{dtypes.describe(array.dtype)} {list(array.shape)}"
+        kind: type[EtudeError] = EtudeValueError if fits_dtype else EtudeTypeError
+    else:
         kind, got = EtudeTypeError, f"an object of type {type(array).__name__}"
-    elif not dtypes.matches(array.dtype, code):
-        kind, got = EtudeTypeError, f"{dtypes.describe(array.dtype)} {list(array.shape)}"
-    elif not array.flags.writeable:
-        kind, got = EtudeValueError, "a read-only array"
-    elif shape is not None and array.shape != shape:
-        kind, got = EtudeValueError, f"{dtypes.describe(array.dtype)} {list(array.shape)}"
-    if kind is not None:
-        raise kind(f"method '{method}', out[{index}]: expected a writable array, {result_type}, got {got}")
+    raise kind(f"method '{method}', out[{index}]: expected a writable array, {info}, got {got}")

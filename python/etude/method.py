@@ -13,7 +13,7 @@ from etude import _arguments, _results
 from etude._inputs import make_slot
 from etude._lib import ErrorBlock, Handle, ffi, lib
 from etude.errors import EtudeStateError, EtudeValueError
-from etude.metadata import MemoryReport, MethodMeta, new_sized, value_infos
+from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.state import State
 
 if TYPE_CHECKING:
@@ -49,8 +49,14 @@ class Method:
         self._in_place = [slot for slot in self._slots if slot.in_place]
         self._results = ffi.new("etude_result[]", max(self._output_count, 1))
         self._changed = ffi.new("bool *", True)
+        self._tensors: list[Array | None] = []  # outputs in place, where they are tensors
         self._readers: list[_results.Reader] = []
+        self._unplanned = [_takes_memory(info.tensor) for info in self._infos_out]
         self._bound: dict[int, Array] = {}  # outputs that C writes to an array of the caller's
+        #: the arguments of the one C call of an execution
+        self._crossing: tuple[Any, ...] = (
+            self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
+        )  # fmt: skip
         handle.keep(self._slots)
 
     @property
@@ -101,12 +107,11 @@ class Method:
                 slot.set(x, strict)
             if out is not None or self._bound:
                 self._bind(out)
-            error = self._error
-            status = _call(self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, error.pointer)
+            status = _call(*self._crossing)
             for large in self._in_place:
                 large.release()
             if status != 0:
-                raise error.exception(status)
+                raise self._error.exception(status)
             if self._changed[0]:
                 self._renew_readers()
             if out is not None:
@@ -153,9 +158,8 @@ class Method:
         if not self._lock.acquire(False):
             raise self._busy()
         try:
-            handle, self._handle, self._pointer = self._handle, None, None
-            self._readers = []
-            self._bound = {}
+            handle, self._handle, self._pointer, self._crossing = self._handle, None, None, ()
+            self._readers, self._tensors, self._bound = [], [], {}
         finally:
             self._lock.release()
         if handle is not None:
@@ -181,60 +185,58 @@ class Method:
 
     def _renew_readers(self) -> None:
         """Results moved or changed their shape: make the functions that copy them out anew."""
-        self._readers = [_results.make_reader(self._pointer, i, self._results[i], self._error) for i in range(self._output_count)]
+        results = [self._results[i] for i in range(self._output_count)]
+        self._tensors = [_results.tensor_view(r) if r.tag == lib.ETUDE_VALUE_TENSOR else None for r in results]
+        self._readers = [_results.make_reader(self._pointer, i, r, self._tensors[i], self._error) for i, r in enumerate(results)]
         self._changed[0] = False
 
     def _views(self) -> list[Any]:
-        assert self._handle is not None
-        found = []
-        for i, read in enumerate(self._readers):
-            result = self._results[i]
-            found.append(_results.tensor_view(result, self._handle) if result.tag == lib.ETUDE_VALUE_TENSOR else read())
-        return found
+        """The outputs in place; each view keeps the C method alive, as the cached ones must not."""
+        return [
+            read() if tensor is None else _results.tensor_view(self._results[i], self._handle)
+            for i, (tensor, read) in enumerate(zip(self._tensors, self._readers))
+        ]
 
     def _bind(self, out: Sequence[Array | None] | None) -> None:
         """Check `out`, and let C write right into those of its arrays where it can."""
-        if out is not None:
-            if isinstance(out, np.ndarray) or len(out) != self._output_count:
-                given = "one array" if isinstance(out, np.ndarray) else len(out)
-                raise EtudeValueError(f"method '{self._name}', out: expected a list of {self._output_count} arrays, got {given}")
-            for i, (array, info) in enumerate(zip(out, self._infos_out)):
-                tensor = info.tensor
-                if array is not None and tensor is not None:
-                    shape = None if tensor.is_dynamic() else tensor.sizes()
-                    _results.check_out(array, i, self._name, str(tensor), tensor.dtype(), shape)
-        wanted = {i: array for i, array in enumerate(out or ()) if array is not None and self._can_bind(i, array)}
-        for i in [i for i, array in self._bound.items() if wanted.get(i) is not array]:
-            self._error.check(lib.etude_method_set_output(self._pointer, i, ffi.NULL, 0, self._error.pointer))
-            del self._bound[i]
-        for i, array in wanted.items():
-            if i not in self._bound:
-                memory = ffi.from_buffer("char[]", array, require_writable=True)
-                if lib.etude_method_set_output(self._pointer, i, memory, array.nbytes, self._error.pointer) == 0:
-                    self._bound[i] = array  # otherwise (an output that is an input, say) it is copied after the call
+        if out is None:
+            out = [None] * self._output_count
+        elif isinstance(out, np.ndarray) or len(out) != self._output_count:
+            given = "one array" if isinstance(out, np.ndarray) else len(out)
+            raise EtudeValueError(f"method '{self._name}', out: expected a list of {self._output_count} arrays, got {given}")
+        for i, array in enumerate(out):
+            info = self._infos_out[i].tensor
+            if array is not None and info is not None:
+                _results.check_out(array, i, self._name, info)
+            if self._unplanned[i]:
+                self._bind_one(i, array)
 
-    def _can_bind(self, index: int, array: Array) -> bool:
-        tensor = self._infos_out[index].tensor
-        if tensor is None or tensor.is_memory_planned() or tensor.is_dynamic():
-            return False
-        default = tensor.dim_order() == tuple(range(array.ndim))
-        return bool(default and array.size and array.flags.c_contiguous and array.flags.aligned and array.dtype.kind != "V")
+    def _bind_one(self, index: int, array: Array | None) -> None:
+        """Give output `index`, which has no planned memory, the memory of `array`, or its own again."""
+        bound = self._bound.get(index)
+        if bound is array:
+            return
+        if bound is not None:
+            self._error.check(lib.etude_method_set_output(self._pointer, index, ffi.NULL, 0, self._error.pointer))
+            del self._bound[index]
+        if array is not None and array.size and array.flags.c_contiguous and array.flags.aligned and array.dtype.kind != "V":
+            memory = ffi.from_buffer("char[]", array, require_writable=True)
+            if lib.etude_method_set_output(self._pointer, index, memory, array.nbytes, self._error.pointer) == 0:
+                self._bound[index] = array  # otherwise (an output that is an input, say) it is copied after the call
 
     def _write(self, out: Sequence[Array | None]) -> list[Any]:
         """Copy results to the caller's arrays, but for those that stand there already."""
         found: list[Any] = []
-        for i, (array, read) in enumerate(zip(out, self._readers)):
-            result = self._results[i]
-            if array is None or result.tag != lib.ETUDE_VALUE_TENSOR:
-                found.append(read())
+        for i, (array, tensor) in enumerate(zip(out, self._tensors)):
+            if array is None or tensor is None:
+                found.append(self._readers[i]())
                 continue
             if i not in self._bound:
-                view = _results.tensor_view(result)
-                if view.shape != array.shape:
+                if tensor.shape != array.shape:
                     raise EtudeValueError(
-                        f"method '{self._name}', out[{i}]: the result has shape {list(view.shape)}, the array {list(array.shape)}"
+                        f"method '{self._name}', out[{i}]: the result has shape {list(tensor.shape)}, the array {list(array.shape)}"
                     )
-                array[...] = view
+                array[...] = tensor
             found.append(array)
         return found
 
@@ -258,3 +260,11 @@ class Method:
         )
         error.subject = self._name
         return error
+
+
+def _takes_memory(tensor: TensorInfo | None) -> bool:
+    """May the caller give such an output its memory, a C-contiguous array of its one shape?"""
+    if tensor is None or tensor.is_memory_planned() or tensor.is_dynamic():
+        return False
+    order = tensor.dim_order()
+    return order == tuple(range(len(order)))
