@@ -32,13 +32,16 @@ class Digits(nn.Module):
         )  # fmt: skip
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
+        """What training works on."""
         return self.layers(x / 8 - 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What is exported."""
         return torch.softmax(self.logits(x), 1)
 
 
 def main() -> None:
+    """Train, test, export."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -63,7 +66,8 @@ def main() -> None:
     print(f"{right} of {KEPT_OUT} right")
     program = to_edge(torch.export.export(model, (images[:1],))).to_executorch()
     (out / "digits.pte").write_bytes(program.buffer)
-    np.savez_compressed(out / "digits.npz", images=images[:KEPT_OUT, 0].numpy().astype(np.uint8), labels=labels[:KEPT_OUT].numpy().astype(np.uint8))
+    arrays = {"images": images[:KEPT_OUT, 0], "labels": labels[:KEPT_OUT]}
+    np.savez_compressed(out / "digits.npz", **{name: value.numpy().astype(np.uint8) for name, value in arrays.items()})
 
 
 if __name__ == "__main__":

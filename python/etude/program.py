@@ -82,7 +82,8 @@ class Program:
         config.instruction_limit = instruction_limit
         error = ErrorBlock()
         pointer = ffi.new("etude_method **")
-        error.check(lib.etude_method_load(handle.pointer, name.encode(), config, pointer, error.pointer))
+        own_name = lib.etude_program_method_name(handle.pointer, index)  # `name` may have been escaped
+        error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
         return Method(handle, index, name, Handle(pointer[0], lib.etude_method_free, handle))
 
     def metadata(self, name: str) -> MethodMeta:
