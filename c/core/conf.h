@@ -21,6 +21,9 @@
 /* Distinct missing operators that are listed for a method. */
 #define ETUDE_MOST_MISSING_OPERATORS 64
 
+/* Values looked at to find out which planned memory methods share. */
+#define ETUDE_SHARING_STEPS 16000000u
+
 /* Bytes of the file that are read before anything is known about it. */
 #define ETUDE_FILE_HEAD_SIZE 64
 

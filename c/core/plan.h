@@ -100,7 +100,9 @@ etude_status etude_plan_fault(const etude_plan *plan, etude_status status, etude
 /* verify.c: check everything in the plan, and count. */
 etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out, etude_error *error);
 
-/* state.c: does the program's plan say that buffer `buffer` is shared between methods? */
-bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint64_t *out_size);
+/* state.c: does the program's plan say that buffer `buffer` is shared between methods? A budget of steps, starting at
+   ETUDE_SHARING_STEPS for all buffers of a method, keeps a hostile plan from taking for ever: when it is used up,
+   buffers count as private. */
+bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint32_t *inout_steps, uint64_t *out_size);
 
 #endif /* ETUDE_CORE_PLAN_H_ */

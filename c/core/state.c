@@ -9,9 +9,6 @@
 #include "deps.h"
 #include "segment.h"
 
-/* Pairs of tensors that are compared at most; a plan with more is not recognised as shared. */
-#define MOST_PAIRS 1000000u
-
 static bool same_buffer_tensor(const etude_plan_tensor *a, const etude_plan_tensor *b) {
   return a->buffer_offset == b->buffer_offset && a->nbytes == b->nbytes && strcmp(a->name, b->name) == 0;
 }
@@ -20,20 +17,20 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
   return a->buffer_offset < b->buffer_offset + b->nbytes && b->buffer_offset < a->buffer_offset + a->nbytes;
 }
 
-static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, etude_plan_tensor *out) {
-  for (; *index < plan->values.count; ++*index) {
-    if (!etude_plan_find_tensor(plan, *index, out) || !out->planned || out->buffer != buffer) continue;
-    ++*index;
-    return true;
+/* The next tensor in a buffer, from value *index on. Each value looked at takes one of *steps; without steps left
+   there are no more tensors. */
+static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
+  while (*index < plan->values.count && *steps > 0) {
+    --*steps;
+    if (etude_plan_find_tensor(plan, (*index)++, out) && out->planned && out->buffer == buffer) return true;
   }
   return false;
 }
 
 /* A view of a named tensor: it may be unnamed. */
-static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32_t *pairs) {
+static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32_t *steps) {
   etude_plan_tensor named;
-  for (uint32_t i = 0; next_in_buffer(plan, view->buffer, &i, &named);) {
-    if (++*pairs > MOST_PAIRS) return false;
+  for (uint32_t i = 0; next_in_buffer(plan, view->buffer, &i, steps, &named);) {
     if (named.name != NULL && named.buffer_offset <= view->buffer_offset &&
         view->buffer_offset + view->nbytes <= named.buffer_offset + named.nbytes) {
       return true;
@@ -43,38 +40,37 @@ static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32
 }
 
 /* Are the tensors of two methods in this buffer named, and the same wherever they meet? */
-static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *pairs) {
+static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps) {
   etude_plan_tensor first;
-  for (uint32_t i = 0; next_in_buffer(a, buffer, &i, &first);) {
+  for (uint32_t i = 0; next_in_buffer(a, buffer, &i, steps, &first);) {
     if (first.name == NULL) {
-      if (!inside_named(a, &first, pairs)) return false;
+      if (!inside_named(a, &first, steps)) return false;
       continue;
     }
     etude_plan_tensor second;
-    for (uint32_t j = 0; next_in_buffer(b, buffer, &j, &second);) {
-      if (++*pairs > MOST_PAIRS) return false;
+    for (uint32_t j = 0; next_in_buffer(b, buffer, &j, steps, &second);) {
       if (second.name != NULL && overlap(&first, &second) && !same_buffer_tensor(&first, &second)) return false;
     }
   }
-  return true;
+  return *steps > 0;
 }
 
 static bool uses_buffer(const etude_plan *plan, uint32_t buffer) {
   return buffer < etude_plan_buffer_count(plan) && etude_plan_buffer_size(plan, buffer) > 0;
 }
 
-bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint64_t *out_size) {
+bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint32_t *inout_steps, uint64_t *out_size) {
   uint32_t users = 0;
-  uint32_t pairs = 0;
   etude_plan a;
   etude_plan b;
   *out_size = 0;
-  for (uint32_t m = 0; m < program->method_count; ++m) {
+  for (uint32_t m = 0; m < program->method_count && program->method_count > 1; ++m) {
     if (etude_plan_open(program, m, &a, NULL) != ETUDE_OK) return false;
     if (!uses_buffer(&a, buffer)) continue;
     for (uint32_t n = 0; n <= m; ++n) {
-      if (++pairs > MOST_PAIRS || etude_plan_open(program, n, &b, NULL) != ETUDE_OK) return false;
-      if (uses_buffer(&b, buffer) && !agree(&a, &b, buffer, &pairs)) return false;
+      if (*inout_steps == 0 || etude_plan_open(program, n, &b, NULL) != ETUDE_OK) return false;
+      --*inout_steps;
+      if (uses_buffer(&b, buffer) && !agree(&a, &b, buffer, inout_steps)) return false;
     }
     ++users;
     if (etude_plan_buffer_size(&a, buffer) > *out_size) *out_size = etude_plan_buffer_size(&a, buffer);
@@ -167,8 +163,9 @@ static etude_status initialise_shared(etude_program *program, const etude_shared
   for (uint32_t m = 0; m < program->method_count; ++m) {
     etude_plan plan;
     etude_plan_tensor tensor;
+    uint32_t steps = UINT32_MAX; /* that the buffer is shared was found in fewer */
     ETUDE_TRY(etude_plan_open(program, m, &plan, error));
-    for (uint32_t i = 0; next_in_buffer(&plan, shared->buffer, &i, &tensor);) {
+    for (uint32_t i = 0; next_in_buffer(&plan, shared->buffer, &i, &steps, &tensor);) {
       if (!etude_tensor_has_initial(&tensor)) continue;
       ETUDE_TRY(etude_program_initial_data(program, &plan, &tensor, shared->data + tensor.buffer_offset, error));
     }

@@ -73,7 +73,7 @@ enum {
  * Initialise with ::ETUDE_ERROR_INIT, or zero it. The text is always NUL-terminated and is cut where the
  * room ends; a caller who wants longer texts puts the struct at the head of a larger block and writes the
  * block's size to `struct_size`. Contents are only meaningful after a call that returned other than
- * ::ETUDE_OK; a successful call leaves it alone.
+ * ::ETUDE_OK.
  */
 typedef struct etude_error {
   uint32_t struct_size; /**< bytes available, this struct included; 0 = `sizeof(etude_error)` */
