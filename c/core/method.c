@@ -502,6 +502,34 @@ static etude_status check_limit(const etude_plan *plan, const etude_memory_info 
   return ETUDE_OUT_OF_MEMORY;
 }
 
+/* The method object in a block of its own, with all of its arrays, empty. */
+static etude_method *new_method(etude_program *program, const etude_plan *plan, const etude_plan_counts *counts,
+                                const etude_method_config *config, uint64_t size, pools *p, etude_error *error) {
+  const etude_allocator parent = config->allocator != NULL ? *config->allocator : program->allocator;
+  layout l = {etude_alloc_array(&parent, size, 1, "the method", error), 0};
+  if (l.base == NULL) return NULL;
+  memset(l.base, 0, (size_t)size);
+  etude_method *method = (etude_method *)(void *)l.base;
+  const etude_allocator counting = {method, counting_alloc, counting_free};
+  lay_out(&l, plan, counts, method, p);
+  memcpy(method->name, plan->name, strlen(plan->name) + 1);
+  method->program = program;
+  method->parent = parent;
+  method->allocator = counting;
+  method->block_size = method->allocated = method->peak = (size_t)size;
+  method->instruction_limit = config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
+  adopt_scratch(method, config->scratch);
+  return method;
+}
+
+static etude_status load_failed(const etude_plan *plan, etude_status status, uint64_t needed, uint64_t had, etude_error *error) {
+  if (status == ETUDE_OUT_OF_MEMORY) {
+    etude_error_append(error, " (the method needs %l bytes in all, and had got %l)", (int64_t)needed, (int64_t)had);
+  }
+  etude_error_default_subject(error, plan->name);
+  return etude_error_prefix(error, status, "method %q: ", plan->name);
+}
+
 etude_status etude_method_load(
     etude_program *program, const char *name, const etude_method_config *config, etude_method **out_method,
     etude_error *error) {
@@ -518,31 +546,18 @@ etude_status etude_method_load(
   ETUDE_TRY(etude_plan_memory(&plan, &counts, &memory, error));
   ETUDE_TRY(check_limit(&plan, &memory, config->memory_limit, error));
 
-  const etude_allocator parent = config->allocator != NULL ? *config->allocator : program->allocator;
-  layout l = {etude_alloc_array(&parent, memory.structures, 1, "the method", error), 0};
-  if (l.base == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(l.base, 0, (size_t)memory.structures);
-  etude_method *method = (etude_method *)(void *)l.base;
-  const etude_allocator counting = {method, counting_alloc, counting_free};
   pools p;
-  lay_out(&l, &plan, &counts, method, &p);
-  memcpy(method->name, plan.name, strlen(plan.name) + 1);
-  method->program = program;
+  etude_method *method = new_method(program, &plan, &counts, config, memory.structures, &p, error);
+  if (method == NULL) return load_failed(&plan, ETUDE_OUT_OF_MEMORY, memory.total, 0, error);
   method->index = index;
-  method->parent = parent;
-  method->allocator = counting;
-  method->block_size = (size_t)memory.structures;
-  method->allocated = method->peak = method->block_size;
-  method->instruction_limit = config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
-  adopt_scratch(method, config->scratch);
   const etude_status status = load(method, &plan, config, &p, error);
   if (status == ETUDE_OK) {
     *out_method = method;
     return ETUDE_OK;
   }
+  const size_t had = method->allocated;
   etude_method_free(method);
-  etude_error_default_subject(error, plan.name);
-  return etude_error_prefix(error, status, "method %q: ", plan.name);
+  return load_failed(&plan, status, memory.total, had, error);
 }
 
 void etude_method_free(etude_method *method) {
