@@ -338,6 +338,8 @@ class MethodBuilder:
             raise BuildError("a dynamic tensor has no static view; use dynamic_view")
         if looks.order() != tuple(range(len(looks.shape))):
             raise BuildError(f"a view needs row-major memory, not dim order {list(looks.order())}")
+        if any(isinstance(i, Move) and i.target == x.index for i in self.instructions):
+            raise BuildError(f"{x!r} is moved to, such as the result of a branch, and has no static view; use dynamic_view")
         new = replace(looks, shape=reshaped(looks.shape, shape), dim_order=None)
         source = self.values[x.index]
         assert isinstance(source, Tensor)

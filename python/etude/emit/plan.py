@@ -74,6 +74,9 @@ def plan_method(
         raise PlanError(f"alignment {alignment} is not a power of two")
     found_views = flow.same_place_views(method) if views is None else views
     lives = flow.Flow(method, found_views, delegate_outputs)
+    for view in found_views:
+        if lives.root(view) in lives.moving:
+            raise PlanError(f"value {view} shows value {lives.root(view)}, which is moved to and so stands for changing memory")
     state = _states(method, lives, states)
     points = lives.occupied()
     everything = (1 << lives.count + 2) - 1
