@@ -44,6 +44,9 @@ static etude_status find_backend(etude_init_context *ctx, const char *id, etude_
   if (entry->vtable.is_available != NULL && !entry->vtable.is_available(entry->self)) {
     return etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is registered, but not available on this machine", id);
   }
+  etude_lock(runtime);
+  entry->users++; /* before init, so that nobody can take the backend out while that runs */
+  etude_unlock(runtime);
   ctx->backend = entry;
   return ETUDE_OK;
 }
@@ -63,9 +66,6 @@ static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t
   const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
   if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q, delegate %u: ", id, index);
   ctx->initialised = true;
-  etude_lock(method->program->runtime);
-  ctx->backend->users++;
-  etude_unlock(method->program->runtime);
   method->delegate_bytes += method->allocated - before;
   return ETUDE_OK;
 }
@@ -89,15 +89,13 @@ void etude_init_context_release(etude_init_context *ctx) {
 void etude_method_destroy_delegates(etude_method *method) {
   for (uint32_t i = method->delegate_count; i-- > 0;) {
     etude_init_context *ctx = &method->delegates[i];
-    if (ctx->method == NULL) continue; /* never reached */
-    if (ctx->initialised) {
-      if (ctx->backend->vtable.destroy != NULL) ctx->backend->vtable.destroy(ctx->backend->self, ctx->handle);
-      etude_lock(method->program->runtime);
-      ctx->backend->users--;
-      etude_unlock(method->program->runtime);
-    }
+    if (ctx->backend == NULL) continue; /* never reached */
+    if (ctx->initialised && ctx->backend->vtable.destroy != NULL) ctx->backend->vtable.destroy(ctx->backend->self, ctx->handle);
     etude_init_context_release(ctx);
     etude_option_unsee(ctx);
+    etude_lock(method->program->runtime);
+    ctx->backend->users--;
+    etude_unlock(method->program->runtime);
   }
 }
 

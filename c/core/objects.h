@@ -15,13 +15,13 @@ typedef struct etude_kernel_table {
   uint32_t count;
 } etude_kernel_table;
 
-/* A registered backend. With a schema, `values` and `is_set` hold its process-wide options, one per key. */
+/* A registered backend. With a schema, `store` holds its process-wide options. */
 typedef struct etude_backend_entry {
   struct etude_backend_entry *next;
   etude_backend vtable; /* a copy: slots that an older backend lacks are NULL */
   const etude_backend *source;
   void *self;
-  uint32_t users; /* delegates that are loaded */
+  uint32_t users; /* delegates that are loaded or being loaded */
   uint32_t schema_count;
   const etude_option_schema *schema;
   struct etude_option_store *store; /* NULL without schema */
@@ -33,6 +33,7 @@ struct etude_runtime {
   etude_hooks hooks;
   etude_kernel_table *tables; /* in order of registration */
   etude_backend_entry *backends;
+  uint32_t option_changes; /* process-wide ones so far, under the lock */
 };
 
 /* ---- data files: the .pte and its .ptd's ---- */

@@ -21,6 +21,18 @@ static etude_status refuse(const etude_backend_entry *entry, const char *key, et
   return status;
 }
 
+etude_status etude_option_refused(const etude_backend_entry *entry, etude_status status, etude_error *error) {
+  etude_error_default_subject(error, entry->name);
+  return etude_error_prefix(error, status, "backend %q: ", entry->name);
+}
+
+etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error) {
+  if (entry->vtable.check_options == NULL || row->count == 0) return ETUDE_OK;
+  etude_error_clear(error);
+  const etude_status status = entry->vtable.check_options(entry->self, method, row->items, row->count, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, status, error);
+}
+
 #ifndef ETUDE_NO_OPTION_HINTS
 /* Levenshtein's distance (1965), one row at a time; both texts have fewer than ETUDE_OPTION_KEY_SIZE bytes. */
 static uint32_t distance(const char *a, const char *b) {
@@ -75,11 +87,10 @@ etude_status etude_option_unknown(const etude_backend_entry *entry, const char *
 static void list_choices(const etude_option_schema *schema, etude_error *error) {
   for (int32_t i = 0; schema->choices[i] != NULL; ++i) {
     const char *comma = i > 0 ? ", " : "";
-    if (schema->type == ETUDE_OPTION_INT) {
-      etude_error_append(error, "%s%d (%s)", comma, schema->minimum + i, schema->choices[i]);
-    } else {
-      etude_error_append(error, "%s%q", comma, schema->choices[i]);
-    }
+    const bool fits = schema->type == ETUDE_OPTION_INT
+                          ? etude_error_append(error, "%s%d (%s)", comma, schema->minimum + i, schema->choices[i])
+                          : etude_error_append(error, "%s%q", comma, schema->choices[i]);
+    if (!fits) return;
   }
 }
 
@@ -120,17 +131,24 @@ static bool terminated(const char *text, size_t size) {
   return false;
 }
 
+etude_status etude_option_check_key(const etude_backend_entry *entry, const etude_option *item, etude_error *error) {
+  if (terminated(item->key, sizeof item->key) && item->key[0] != '\0') return ETUDE_OK;
+  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q: a key has 1 to %u bytes", entry->name,
+                  (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
+  etude_error_subject(error, entry->name);
+  return ETUDE_INVALID_ARGUMENT;
+}
+
 /* Form: what holds for any option of any backend. */
 static etude_status check_form(const etude_backend_entry *entry, const etude_option *item, etude_error *error) {
-  if (!terminated(item->key, sizeof item->key) || item->key[0] == '\0') {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q: a key has 1 to %u bytes", entry->name,
-                           (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
-  }
+  ETUDE_TRY(etude_option_check_key(entry, item, error));
   etude_status status = ETUDE_OK;
   if (item->type < ETUDE_OPTION_BOOL || item->type > ETUDE_OPTION_STRING) {
     status = etude_error_set(error, ETUDE_INVALID_TYPE, "the type %d does not exist", item->type);
   } else if (item->type == ETUDE_OPTION_STRING && !terminated(item->value.string, sizeof item->value.string)) {
     status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a string has at most %u bytes", (uint32_t)ETUDE_OPTION_STRING_SIZE - 1);
+  } else if (item->type == ETUDE_OPTION_BOOL && *(const uint8_t *)&item->value > 1) {
+    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a bool is 0 or 1");
   }
   return status == ETUDE_OK ? status : refuse(entry, item->key, status, error);
 }
@@ -183,6 +201,14 @@ etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_b
   return ETUDE_OK;
 }
 
+/* Do the names of an int's values match its range? */
+static bool sound_choices(const etude_option_schema *schema) {
+  int64_t count = 0;
+  if (schema->type != ETUDE_OPTION_INT || schema->choices == NULL) return true;
+  while (schema->choices[count] != NULL) ++count;
+  return count == (int64_t)schema->maximum - schema->minimum + 1;
+}
+
 static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema, etude_error *error) {
   if (schema->key == NULL || schema->key[0] == '\0' || strlen(schema->key) >= ETUDE_OPTION_KEY_SIZE || schema->help == NULL) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q: a key in the schema is empty or too long, or has no help", entry->name);
@@ -190,8 +216,8 @@ static etude_status check_schema_row(const etude_backend_entry *entry, const etu
   etude_status status = ETUDE_OK;
   const bool read_only = (schema->flags & ETUDE_OPTION_READ_ONLY) != 0;
   if (schema->type < ETUDE_OPTION_BOOL || schema->type > ETUDE_OPTION_STRING ||
-      ((schema->scopes & ETUDE_SCOPE_BOTH) == 0 && !read_only) || schema->minimum > schema->maximum) {
-    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the schema has an impossible type, scope or range");
+      ((schema->scopes & ETUDE_SCOPE_BOTH) == 0 && !read_only) || schema->minimum > schema->maximum || !sound_choices(schema)) {
+    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the schema has an impossible type, scope, range or list of choices");
   } else if (etude_option_find(entry, schema->key) != schema) {
     status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the schema has it twice");
   } else if (schema->type == ETUDE_OPTION_INT) {

@@ -75,15 +75,13 @@ static etude_status make_rows(const etude_program *program, const etude_method *
   if (count == 0) return ETUDE_OK;
   ETUDE_TRY(etude_option_check_rows(program->runtime, from, count, ETUDE_SCOPE_LOAD, error));
   for (uint32_t i = 0; i < count; ++i) {
+    if (from[i].count == 0) continue;
     if (!is_used(program, method, from[i].backend)) {
       ETUDE_TRY(unused(program, method, from[i].backend, warn, error));
       continue;
     }
     const etude_backend_entry *entry = etude_runtime_find_backend(program->runtime, from[i].backend);
-    if (entry->vtable.check_options == NULL) continue;
-    etude_error_clear(error);
-    const etude_status status = entry->vtable.check_options(entry->self, method != NULL ? method->name : NULL, from[i].items, from[i].count, error);
-    if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q: ", entry->name);
+    ETUDE_TRY(etude_option_ask(entry, method != NULL ? method->name : NULL, &from[i], error));
   }
   *out_rows = copy_rows(method != NULL ? &method->allocator : &program->allocator, from, count, error);
   return *out_rows != NULL ? ETUDE_OK : ETUDE_OUT_OF_MEMORY;

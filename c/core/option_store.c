@@ -1,5 +1,6 @@
 /* Process-wide options. The core keeps the values of backends with a schema; a call that changes several is
-   checked whole, then applied in one step under the runtime's lock. Backends are called without the lock. */
+   checked whole, told to the backends, then applied in one step under the runtime's lock. Backends are called
+   without the lock, since what they do may take it (a Python backend may free a method at any time). */
 #include "deps.h"
 #include "options.h"
 
@@ -39,8 +40,10 @@ static void copy_values(etude_option_store *to, const etude_option_store *from) 
 
 etude_status etude_option_store_create(const etude_runtime *runtime, etude_backend_entry *entry, etude_error *error) {
   if (entry->vtable.option_schema == NULL) return ETUDE_OK;
-  entry->schema = entry->vtable.option_schema(entry->self, &entry->schema_count);
+  uint32_t count = 0;
+  entry->schema = entry->vtable.option_schema(entry->self, &count);
   if (entry->schema == NULL) return ETUDE_OK;
+  entry->schema_count = count;
   ETUDE_TRY(etude_option_check_schema(entry, error));
   entry->store = allocate(&runtime->allocator, entry, error);
   if (entry->store == NULL) return ETUDE_OUT_OF_MEMORY;
@@ -78,10 +81,10 @@ bool etude_option_store_get(const etude_backend_entry *entry, const etude_option
   return true;
 }
 
-static void put(const etude_backend_entry *entry, const etude_option *item) {
+static void put(const etude_backend_entry *entry, const etude_option *item, bool reset) {
   const size_t index = (size_t)(etude_option_find(entry, item->key) - entry->schema);
   etude_option_store *store = entry->store;
-  store->is_set[index] = 1;
+  store->is_set[index] = reset ? 0 : 1;
   switch (item->type) {
     case ETUDE_OPTION_BOOL: store->numbers[index] = item->value.bool_value ? 1 : 0; break;
     case ETUDE_OPTION_INT: store->numbers[index] = item->value.int_value; break;
@@ -111,105 +114,91 @@ static etude_status check_all(const etude_runtime *runtime, const etude_backend_
   ETUDE_TRY(etude_option_check_rows(runtime, rows, count, ETUDE_SCOPE_PROCESS, error));
   for (uint32_t i = 0; i < count; ++i) {
     const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
-    if (entry->schema == NULL && rows[i].count > 0) {
-      if (entry->vtable.set_option == NULL) {
-        return etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q takes no process-wide options", entry->name);
-      }
-      if (++raw > 1) {
-        return etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q has no option schema: set its options in a call of their own", entry->name);
-      }
+    if (entry->schema == NULL && rows[i].count > 0 && (entry->vtable.set_option == NULL || ++raw > 1)) {
+      etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q has no option schema%s", entry->name,
+                      raw > 1 ? ": set its options in a call of their own" : ", and takes no process-wide options");
+      etude_error_subject(error, entry->name);
+      return ETUDE_NOT_SUPPORTED;
     }
-    if (entry->vtable.check_options == NULL) continue;
-    etude_error_clear(error);
-    const etude_status status = entry->vtable.check_options(entry->self, NULL, rows[i].items, rows[i].count, error);
-    if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q: ", entry->name);
+    ETUDE_TRY(etude_option_ask(entry, NULL, &rows[i], error));
   }
   return ETUDE_OK;
-}
-
-/* Values before the change, one store per row; NULL for backends without schema. */
-static void free_before(const etude_runtime *runtime, etude_option_store **before, uint32_t count) {
-  for (uint32_t i = count; i-- > 0;) {
-    if (before[i] != NULL) etude_release(&runtime->allocator, before[i], before[i]->size);
-  }
-  etude_release(&runtime->allocator, before, count * sizeof *before);
-}
-
-static etude_option_store **copy_before(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, etude_error *error) {
-  etude_option_store **before = etude_alloc_array(&runtime->allocator, count, sizeof *before, "options", error);
-  if (before == NULL) return NULL;
-  memset(before, 0, count * sizeof *before);
-  for (uint32_t i = 0; i < count; ++i) {
-    const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
-    if (entry->store == NULL) continue;
-    before[i] = etude_option_store_copy(runtime, &runtime->allocator, entry, error);
-    if (before[i] != NULL) continue;
-    free_before(runtime, before, count);
-    return NULL;
-  }
-  return before;
 }
 
 static etude_status tell(const etude_backend_entry *entry, const etude_option *items, uint32_t count, etude_error *error) {
   if (entry->vtable.set_option == NULL || count == 0) return ETUDE_OK;
   etude_error_clear(error);
   const etude_status status = entry->vtable.set_option(entry->self, items, count, error);
-  return status == ETUDE_OK ? status : etude_error_prefix(error, status, "backend %q: ", entry->name);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, status, error);
 }
 
-/* Tell a backend what its options are again, one by one, after a change was taken back. */
-static void tell_old(const etude_backend_entry *entry, const etude_backend_options *row, const etude_option_store *old) {
-  for (uint32_t i = 0; i < row->count; ++i) {
-    const etude_option_schema *schema = etude_option_find(entry, row->items[i].key);
-    etude_option item = row->items[i];
-    if (!etude_option_store_get(entry, old, schema, &item.value)) etude_option_default(schema, &item.value);
-    (void)tell(entry, &item, 1, NULL);
+static void read_present(const etude_runtime *runtime, const etude_backend_entry *entry, const etude_option_schema *schema,
+                         etude_option *out) {
+  memcpy(out->key, schema->key, strlen(schema->key) + 1);
+  out->type = schema->type;
+  etude_lock(runtime);
+  const bool is_set = etude_option_store_get(entry, entry->store, schema, &out->value);
+  etude_unlock(runtime);
+  if (!is_set) etude_option_default(schema, &out->value);
+}
+
+/* Tell backends with a schema what their options are in truth. */
+static void tell_present(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count) {
+  for (uint32_t r = 0; r < count; ++r) {
+    const etude_backend_entry *entry = entry_of(runtime, &rows[r]);
+    for (uint32_t i = 0; entry->schema != NULL && entry->vtable.set_option != NULL && i < rows[r].count; ++i) {
+      etude_option item;
+      read_present(runtime, entry, etude_option_find(entry, rows[r].items[i].key), &item);
+      (void)tell(entry, &item, 1, NULL);
+    }
   }
 }
 
-/* First backends with a schema, whose values can be taken back, then the one without. */
-static etude_status tell_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, uint32_t *told,
-                             etude_error *error) {
+/* First backends with a schema, who can be told the old values again, then the one without. */
+static etude_status tell_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, etude_error *error) {
   for (int raw = 0; raw < 2; ++raw) {
     for (uint32_t i = 0; i < count; ++i) {
       const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
       if ((entry->schema == NULL) != (raw == 1)) continue;
-      ETUDE_TRY(tell(entry, rows[i].items, rows[i].count, error));
-      if (raw == 0) *told = i + 1;
+      const etude_status status = tell(entry, rows[i].items, rows[i].count, error);
+      if (status == ETUDE_OK) continue;
+      tell_present(runtime, rows, raw == 1 ? count : i);
+      return status;
     }
   }
   return ETUDE_OK;
 }
 
-static void take_back(etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, uint32_t told,
-                      etude_option_store *const *before) {
+static uint32_t count_changes(const etude_runtime *runtime) {
   etude_lock(runtime);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (before[i] != NULL) copy_values(entry_of(runtime, &rows[i])->store, before[i]);
-  }
+  const uint32_t changes = runtime->option_changes;
   etude_unlock(runtime);
-  for (uint32_t i = 0; i < told; ++i) {
-    if (before[i] != NULL) tell_old(entry_of(runtime, &rows[i]), &rows[i], before[i]);
+  return changes;
+}
+
+/* Tell the backends, then change all values in one step. Two threads that do so at once may tell a backend in
+   another order than they change the values; whoever finds that this can have happened tells it again. */
+static etude_status change(etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, bool reset, etude_error *error) {
+  uint32_t changes = count_changes(runtime);
+  ETUDE_TRY(tell_all(runtime, rows, count, error));
+  etude_lock(runtime);
+  for (uint32_t r = 0; r < count; ++r) {
+    const etude_backend_entry *entry = entry_of(runtime, &rows[r]);
+    for (uint32_t i = 0; entry->store != NULL && i < rows[r].count; ++i) put(entry, &rows[r].items[i], reset);
   }
+  runtime->option_changes++;
+  etude_unlock(runtime);
+  for (++changes; changes != count_changes(runtime);) {
+    changes = count_changes(runtime);
+    tell_present(runtime, rows, count);
+  }
+  return ETUDE_OK;
 }
 
 etude_status etude_runtime_set_option(
     etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count, etude_error *error) {
-  if (row_count == 0) return ETUDE_OK;
   ETUDE_TRY(check_all(runtime, rows, row_count, error));
-  etude_option_store **before = copy_before(runtime, rows, row_count, error);
-  if (before == NULL) return ETUDE_OUT_OF_MEMORY;
-  etude_lock(runtime);
-  for (uint32_t r = 0; r < row_count; ++r) {
-    const etude_backend_entry *entry = entry_of(runtime, &rows[r]);
-    for (uint32_t i = 0; entry->store != NULL && i < rows[r].count; ++i) put(entry, &rows[r].items[i]);
-  }
-  etude_unlock(runtime);
-  uint32_t told = 0;
-  const etude_status status = tell_all(runtime, rows, row_count, &told, error);
-  if (status != ETUDE_OK) take_back(runtime, rows, row_count, told, before);
-  free_before(runtime, before, row_count);
-  return status;
+  return change(runtime, rows, row_count, false, error);
 }
 
 static etude_status require_backend(const etude_runtime *runtime, const char *name, etude_backend_entry **out, etude_error *error) {
@@ -221,20 +210,19 @@ etude_status etude_runtime_get_option(
     etude_runtime *runtime, const char *backend, etude_option *inout_item, etude_error *error) {
   etude_backend_entry *entry;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
-  const etude_option_schema *schema = entry->schema != NULL ? etude_option_find(entry, inout_item->key) : NULL;
+  ETUDE_TRY(etude_option_check_key(entry, inout_item, error));
+  const etude_option_schema *schema = etude_option_find(entry, inout_item->key);
   if (entry->schema != NULL && schema == NULL) return etude_option_unknown(entry, inout_item->key, error);
   const bool ask = schema == NULL || (schema->flags & ETUDE_OPTION_READ_ONLY) != 0;
   if (ask && entry->vtable.get_option != NULL) {
     etude_error_clear(error);
     const etude_status status = entry->vtable.get_option(entry->self, inout_item, error);
-    return status == ETUDE_OK ? status : etude_error_prefix(error, status, "backend %q, option %q: ", entry->name, inout_item->key);
+    if (status == ETUDE_OK) return status;
+    etude_error_default_subject(error, inout_item->key);
+    return etude_error_prefix(error, status, "backend %q, option %q: ", entry->name, inout_item->key);
   }
   if (schema == NULL) return etude_option_unknown(entry, inout_item->key, error);
-  inout_item->type = schema->type;
-  etude_lock(runtime);
-  const bool is_set = etude_option_store_get(entry, entry->store, schema, &inout_item->value);
-  etude_unlock(runtime);
-  if (!is_set) etude_option_default(schema, &inout_item->value);
+  read_present(runtime, entry, schema, inout_item);
   return ETUDE_OK;
 }
 
@@ -244,33 +232,30 @@ etude_status etude_runtime_option_schema(
   etude_backend_entry *entry;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   *out_schema = entry->schema;
-  *out_count = entry->schema != NULL ? entry->schema_count : 0;
-  return ETUDE_OK;
-}
-
-/* Back to the default, told to the backend as a change like any other. */
-static etude_status reset_one(etude_runtime *runtime, const etude_backend_entry *entry, const etude_option_schema *schema,
-                              etude_error *error) {
-  etude_option item;
-  memcpy(item.key, schema->key, strlen(schema->key) + 1);
-  item.type = schema->type;
-  etude_option_default(schema, &item.value);
-  ETUDE_TRY(tell(entry, &item, 1, error));
-  etude_lock(runtime);
-  entry->store->is_set[schema - entry->schema] = 0;
-  etude_unlock(runtime);
+  *out_count = entry->schema_count;
   return ETUDE_OK;
 }
 
 etude_status etude_runtime_reset_option(
     etude_runtime *runtime, const char *backend, const char *key, etude_error *error) {
   etude_backend_entry *entry;
+  etude_option item;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
+  if (entry->schema == NULL) {
+    etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q has no option schema, and so no defaults", entry->name);
+    etude_error_subject(error, entry->name);
+    return ETUDE_NOT_SUPPORTED;
+  }
   if (key != NULL && etude_option_find(entry, key) == NULL) return etude_option_unknown(entry, key, error);
+  etude_backend_options row = {{0}, &item, 1};
+  memcpy(row.backend, entry->name, sizeof row.backend);
   for (uint32_t i = 0; i < entry->schema_count; ++i) {
     const etude_option_schema *schema = &entry->schema[i];
-    if (key != NULL && strcmp(schema->key, key) != 0) continue;
-    if (entry->store->is_set[i] != 0) ETUDE_TRY(reset_one(runtime, entry, schema, error));
+    if ((key != NULL && strcmp(schema->key, key) != 0) || (schema->flags & ETUDE_OPTION_READ_ONLY) != 0) continue;
+    memcpy(item.key, schema->key, strlen(schema->key) + 1);
+    item.type = schema->type;
+    etude_option_default(schema, &item.value);
+    ETUDE_TRY(change(runtime, &row, 1, true, error));
   }
   return ETUDE_OK;
 }

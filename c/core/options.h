@@ -27,6 +27,15 @@ const etude_option_schema *etude_option_find(const etude_backend_entry *entry, c
 /* Unknown key: an error with the nearest known ones. */
 etude_status etude_option_unknown(const etude_backend_entry *entry, const char *key, etude_error *error);
 
+/* Is the key there, and does it end? */
+etude_status etude_option_check_key(const etude_backend_entry *entry, const etude_option *item, etude_error *error);
+
+/* Ask the backend whether it has objections to options that it is to get. */
+etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error);
+
+/* Report what a backend refused in its name. */
+etude_status etude_option_refused(const etude_backend_entry *entry, etude_status status, etude_error *error);
+
 /* Is every row well-formed, and legal by the backend's schema in `scope`? Duplicate keys and rows are refused. */
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
                                      uint32_t scope, etude_error *error);

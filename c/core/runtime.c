@@ -17,6 +17,7 @@ etude_status etude_runtime_create(
 }
 
 static void free_entry(etude_runtime *runtime, etude_backend_entry *entry) {
+  if (entry->vtable.release != NULL) entry->vtable.release(entry->self);
   etude_option_store_free(runtime, entry);
   etude_release(&runtime->allocator, entry, sizeof *entry);
 }
@@ -35,6 +36,10 @@ void etude_runtime_free(etude_runtime *runtime) {
   }
   const etude_allocator allocator = runtime->allocator;
   etude_release(&allocator, runtime, sizeof *runtime);
+}
+
+const etude_allocator *etude_runtime_allocator(const etude_runtime *runtime) {
+  return &runtime->allocator;
 }
 
 const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) {
@@ -202,6 +207,15 @@ const char *etude_runtime_backend_name(const etude_runtime *runtime, uint32_t in
   const etude_backend_entry *entry = runtime->backends;
   while (entry != NULL && index-- > 0) entry = entry->next;
   return entry != NULL ? entry->name : NULL;
+}
+
+uint32_t etude_runtime_backend_users(const etude_runtime *runtime, const char *name) {
+  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
+  if (entry == NULL) return 0;
+  etude_lock(runtime);
+  const uint32_t users = entry->users;
+  etude_unlock(runtime);
+  return users;
 }
 
 bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name) {

@@ -7,7 +7,8 @@
  * plugin (they are reached through the library that hosts it).
  *
  * Thread rule: one backend object serves all methods, so `init`, `execute` and `destroy` are called at the
- * same time for different handles; for one handle they are not.
+ * same time for different handles; for one handle they are not. The three functions for options may be called at
+ * any time, also meanwhile. What `self` holds and several of them touch needs the lock of the runtime's hooks.
  */
 #ifndef ETUDE_BACKEND_H_
 #define ETUDE_BACKEND_H_
@@ -78,9 +79,10 @@ typedef struct etude_backend {
                                 etude_error *error);
 
   /**
-   * Optional. A process-wide change of @p items. With a schema: told after all checks have passed, the core
-   * keeps the values, and the call should succeed (if it does not, the change is taken back). Without a
-   * schema: the only place where process-wide options arrive, and NULL means that none are accepted.
+   * Optional. A process-wide change of @p items. With a schema: told after all checks have passed; the core
+   * keeps the values, and the call should succeed (if it does not, nothing is changed, and backends that were told
+   * already are told their old values). It may come again with values that are known, and from several threads at
+   * once; the last one tells the truth. Without a schema: the only place where process-wide options arrive, and NULL means that none are accepted.
    */
   etude_status (*set_option)(void *self, const etude_option *items, uint32_t count, etude_error *error);
 
@@ -89,6 +91,12 @@ typedef struct etude_backend {
    * core answers. Without a schema, NULL = no key is known. ::ETUDE_NOT_FOUND for an unknown key.
    */
   etude_status (*get_option)(void *self, etude_option *item, etude_error *error);
+
+  /**
+   * Optional. The backend is unregistered, or its runtime freed: end @p self. Called once, after the last
+   * `destroy`; never by a registration that failed, after which `self` is still the caller's.
+   */
+  void (*release)(void *self);
 } etude_backend;
 
 /** Name of the method being loaded. Owned by the method; lives until `destroy` returns. */

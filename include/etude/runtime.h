@@ -48,6 +48,9 @@ ETUDE_API etude_status etude_runtime_create(
 /** End a runtime. Its programs must have been freed. NULL is fine. */
 ETUDE_API void etude_runtime_free(etude_runtime *runtime);
 
+/** The allocator of a runtime, as it was given. Lives as long as the runtime. */
+ETUDE_API const etude_allocator *etude_runtime_allocator(const etude_runtime *runtime);
+
 /** The hooks of a runtime, as they were given. Lives as long as the runtime. */
 ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
 
@@ -69,7 +72,7 @@ ETUDE_API const etude_kernel *etude_runtime_find_kernel(const etude_runtime *run
 
 /**
  * Register a backend. @p backend and @p self are borrowed until the runtime is freed or the backend
- * unregistered; @p name is copied. ::ETUDE_ALREADY_REGISTERED for a name in use (the same vtable and `self`
+ * unregistered (then ::etude_backend.release is called); @p name is copied. ::ETUDE_ALREADY_REGISTERED for a name in use (the same vtable and `self`
  * again is fine), ::ETUDE_NOT_SUPPORTED for a vtable of another ABI version, ::ETUDE_INVALID_ARGUMENT where
  * a required slot is missing, the name is empty or too long, or the schema contradicts itself.
  */
@@ -85,6 +88,9 @@ ETUDE_API uint32_t etude_runtime_backend_count(const etude_runtime *runtime);
 /** Name of backend @p index (valid until it is unregistered), or NULL beyond the last. */
 ETUDE_API const char *etude_runtime_backend_name(const etude_runtime *runtime, uint32_t index);
 
+/** Delegates of loaded methods that backend @p name runs; 0 for a name that is not registered. Any thread. */
+ETUDE_API uint32_t etude_runtime_backend_users(const etude_runtime *runtime, const char *name);
+
 /** Is a backend of that name registered, and does it say that it can work here? */
 ETUDE_API bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name);
 
@@ -98,7 +104,8 @@ ETUDE_API etude_status etude_runtime_option_schema(
  * Failures name backend and key: ::ETUDE_NOT_FOUND (unknown backend or key, with the nearest known),
  * ::ETUDE_INVALID_TYPE, ::ETUDE_INVALID_ARGUMENT (out of range, empty, duplicate), ::ETUDE_NOT_SUPPORTED
  * (read-only, or only settable at load; or more than one backend without a schema, since what such a backend
- * has taken can't be taken back). Any thread, also while methods execute.
+ * has taken can't be taken back). Any thread, also while methods execute: whoever reads options sees all of a
+ * change or nothing of it. Where threads set one key at once, one of them is last for the core and the backend alike.
  */
 ETUDE_API etude_status etude_runtime_set_option(
     etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count, etude_error *error);
@@ -125,7 +132,10 @@ typedef struct etude_option_explanation {
   etude_option_value values[ETUDE_ORIGIN_COUNT];
 } etude_option_explanation;
 
-/** Take process-wide values of @p backend back to their defaults; @p key NULL = all keys. */
+/**
+ * Take process-wide values of @p backend back to their defaults; @p key NULL = all keys, one after the other.
+ * ::ETUDE_NOT_SUPPORTED where it has no schema. Any thread.
+ */
 ETUDE_API etude_status etude_runtime_reset_option(
     etude_runtime *runtime, const char *backend, const char *key, etude_error *error);
 

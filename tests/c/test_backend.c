@@ -96,7 +96,7 @@ static void probe_destroy(void *self, void *opaque) {
 
 static const etude_backend probe_backend = {
     sizeof(etude_backend), ETUDE_ABI_VERSION, probe_available, probe_init, probe_execute, probe_destroy,
-    NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL,
 };
 
 /* A fixture with the probe in the place of the backend that the file wants. */
