@@ -1,0 +1,354 @@
+/* Pooling of images [N, C, H, W] or [C, H, W]: the largest element or the average of each window, plane by plane.
+ *
+ * float, double and long planes are read where they are; others are converted first, to float or long. Window
+ * positions are computed in 64 bits from parameters below 2^31, and cut off at the borders of the plane.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "args.h"
+#include "dtype.h"
+#include "strided.h"
+
+typedef struct pool pool;
+
+/* Positions begin, begin + step, ... below end; `full` is their number with the padding's. */
+typedef struct window {
+  int64_t begin, end, step, full;
+} window;
+
+struct pool {
+  const etude_tensor *in, *out, *indices; /* indices: of max_pool, else NULL */
+  window (*place)(const pool *p, uint32_t d, int64_t o); /* window of output position o */
+  int64_t in_sizes[2], out_sizes[2];
+  int64_t kernel[2], stride[2], padding[2], dilation[2];
+  bool include_padding;
+  int64_t divisor; /* 0: by the size of the window */
+  int32_t compute; /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
+  size_t row, column; /* strides of a plane, as it is computed with */
+};
+
+/* ---- windows ---- */
+
+static window sliding_window(const pool *p, uint32_t d, int64_t o) {
+  window w;
+  w.begin = o * p->stride[d] - p->padding[d];
+  w.end = w.begin + p->dilation[d] * (p->kernel[d] - 1) + 1;
+  w.step = p->dilation[d];
+  w.full = (w.end < p->in_sizes[d] + p->padding[d] ? w.end : p->in_sizes[d] + p->padding[d]) - w.begin;
+  if (w.begin < 0) w.begin += (-w.begin + w.step - 1) / w.step * w.step;
+  if (w.end > p->in_sizes[d]) w.end = p->in_sizes[d];
+  return w;
+}
+
+static window adaptive_window(const pool *p, uint32_t d, int64_t o) {
+  window w;
+  w.begin = o * p->in_sizes[d] / p->out_sizes[d];
+  w.end = ((o + 1) * p->in_sizes[d] + p->out_sizes[d] - 1) / p->out_sizes[d];
+  w.step = 1;
+  w.full = w.end - w.begin;
+  return w;
+}
+
+/* 0 for a window that lies in the padding. */
+static int64_t window_divisor(const pool *p, const window *rows, const window *columns) {
+  if (rows->begin >= rows->end || columns->begin >= columns->end) return 0;
+  if (p->divisor != 0) return p->divisor;
+  if (p->include_padding) return rows->full * columns->full;
+  return (rows->end - rows->begin) * (columns->end - columns->begin);
+}
+
+/* ---- rows of output ---- */
+
+/* The largest element of no elements. */
+static int64_t least_int(int32_t dtype) {
+  if (dtype == ETUDE_BYTE) return 0;
+  return -(int64_t)(((uint64_t)1 << (8 * etude_scalar_size(dtype) - 1)) - 1) - 1;
+}
+
+/* Average: a row of averages. Largest: a row of largest elements and their places in the plane; nan is largest, and
+   the last nan wins, as the first of other equal elements. */
+#define DEFINE_ROWS(real, lowest)                                                                                   \
+  static void average_##real(const pool *p, const real *plane, int64_t oh, real *out) {                             \
+    const window rows = p->place(p, 0, oh);                                                                         \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                              \
+      const window columns = p->place(p, 1, ow);                                                                    \
+      const int64_t divisor = window_divisor(p, &rows, &columns);                                                   \
+      real sum = 0;                                                                                                 \
+      for (int64_t h = rows.begin; h < rows.end; ++h) {                                                             \
+        const real *row = plane + (size_t)h * p->row;                                                               \
+        for (int64_t w = columns.begin; w < columns.end; ++w) sum += row[(size_t)w * p->column];                    \
+      }                                                                                                             \
+      out[ow] = divisor == 0 ? 0 : sum / (real)divisor;                                                             \
+    }                                                                                                               \
+  }                                                                                                                 \
+  static void largest_##real(const pool *p, const real *plane, int64_t oh, real *out, int64_t *indices) {           \
+    const window rows = p->place(p, 0, oh);                                                                         \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                              \
+      const window columns = p->place(p, 1, ow);                                                                    \
+      int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                                   \
+      real value = lowest;                                                                                          \
+      for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                                  \
+        const real *row = plane + (size_t)h * p->row;                                                               \
+        for (int64_t w = columns.begin; w < columns.end; w += columns.step) {                                       \
+          const real candidate = row[(size_t)w * p->column];                                                        \
+          if (!(candidate > value) && candidate == candidate) continue;                                             \
+          value = candidate;                                                                                        \
+          best = h * p->in_sizes[1] + w;                                                                            \
+        }                                                                                                           \
+      }                                                                                                             \
+      out[ow] = value;                                                                                              \
+      indices[ow] = best;                                                                                           \
+    }                                                                                                               \
+  }
+
+DEFINE_ROWS(float, -HUGE_VALF)
+DEFINE_ROWS(double, -HUGE_VAL)
+DEFINE_ROWS(int64_t, least_int(p->in->scalar_type))
+
+/* ---- planes ---- */
+
+/* Scratch memory: a plane where it must be converted, a row of results, and one of indices. */
+typedef struct room {
+  void *plane, *values;
+  int64_t *indices;
+} room;
+
+static void pool_row(const pool *p, const void *plane, int64_t oh, const room *r) {
+  switch (p->compute) {
+    case ETUDE_FLOAT:
+      if (p->indices == NULL) {
+        average_float(p, plane, oh, r->values);
+      } else {
+        largest_float(p, plane, oh, r->values, r->indices);
+      }
+      break;
+    case ETUDE_DOUBLE:
+      if (p->indices == NULL) {
+        average_double(p, plane, oh, r->values);
+      } else {
+        largest_double(p, plane, oh, r->values, r->indices);
+      }
+      break;
+    default:
+      if (p->indices == NULL) {
+        average_int64_t(p, plane, oh, r->values);
+      } else {
+        largest_int64_t(p, plane, oh, r->values, r->indices);
+      }
+      break;
+  }
+}
+
+static void *element(const etude_tensor *tensor, size_t index) {
+  return (char *)tensor->data + index * etude_scalar_size(tensor->scalar_type);
+}
+
+/* The place of output row `oh` in the plane that starts at `start`, and the stride along it. */
+static void *out_row(const etude_tensor *tensor, int64_t start, int64_t oh, size_t *stride) {
+  *stride = (size_t)tensor->strides[tensor->rank - 1];
+  return element(tensor, (size_t)(start + oh * tensor->strides[tensor->rank - 2]));
+}
+
+static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
+  const etude_tensor *in = p->in;
+  const void *plane = element(in, (size_t)at->offset[0]);
+  size_t stride;
+  if (r->plane != NULL) {
+    etude_view from, to;
+    memset(&from, 0, sizeof from);
+    from.rank = 2;
+    for (uint32_t d = 0; d < 2; ++d) {
+      from.sizes[d] = p->in_sizes[d];
+      from.strides[d] = in->strides[in->rank - 2u + d];
+    }
+    to = etude_view_dense(from.sizes, 2);
+    etude_view_convert(r->plane, p->compute, &to, plane, in->scalar_type, &from);
+    plane = r->plane;
+  }
+  for (int64_t oh = 0; oh < p->out_sizes[0]; ++oh) {
+    pool_row(p, plane, oh, r);
+    void *values = out_row(p->out, at->offset[1], oh, &stride);
+    etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
+    if (p->indices == NULL) continue;
+    void *indices = out_row(p->indices, at->offset[2], oh, &stride);
+    etude_store_ints(indices, ETUDE_LONG, stride, r->indices, (size_t)p->out_sizes[1]);
+  }
+}
+
+/* The dimensions before the planes. */
+static etude_view leading(const etude_tensor *tensor) {
+  etude_view view = etude_view_of(tensor);
+  view.rank -= 2;
+  return view;
+}
+
+static etude_status find_room(etude_kernel_context *ctx, pool *p, room *r) {
+  const etude_tensor *in = p->in;
+  const size_t size = etude_scalar_size(p->compute);
+  memset(r, 0, sizeof *r);
+  TRY(etude_scratch_array(ctx, (uint64_t)p->out_sizes[1], size, &r->values));
+  if (p->indices != NULL) TRY(etude_scratch_array(ctx, (uint64_t)p->out_sizes[1], sizeof(int64_t), &r->indices));
+  p->row = (size_t)in->strides[in->rank - 2];
+  p->column = (size_t)in->strides[in->rank - 1];
+  if (in->scalar_type == p->compute) return ETUDE_OK;
+  p->row = (size_t)p->in_sizes[1];
+  p->column = 1;
+  return etude_scratch_array(ctx, (uint64_t)p->in_sizes[0] * (uint64_t)p->in_sizes[1], size, &r->plane);
+}
+
+static etude_status run(etude_kernel_context *ctx, pool *p) {
+  const etude_view in = leading(p->in), out = leading(p->out);
+  const etude_view indices = p->indices == NULL ? out : leading(p->indices);
+  const etude_view *const views[3] = {&in, &out, &indices};
+  const etude_loop loop = etude_loop_over(views, 3);
+  etude_cursor at = {{0}, {0}};
+  room r;
+  if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
+  p->compute = etude_dtype_compute(p->in->scalar_type);
+  TRY(find_room(ctx, p, &r));
+  do {
+    pool_plane(p, &at, &r);
+  } while (etude_loop_next(&loop, loop.rank, &at));
+  return ETUDE_OK;
+}
+
+/* ---- arguments ---- */
+
+/* One number, for both dimensions, or two; none stands for `fallback`, where there is one. */
+static etude_status read_pair(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t least,
+                              const int64_t *fallback, const char *what, int64_t out[2]) {
+  int64_t values[2];
+  uint32_t count;
+  TRY(etude_arg_int_list(ctx, args, index, values, 2, &count, NULL));
+  if (count == 0 && fallback == NULL) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%s must have one or two numbers", what);
+  }
+  for (uint32_t d = 0; d < 2; ++d) {
+    out[d] = count == 0 ? fallback[d] : values[count == 1 ? 0 : d];
+    if (out[d] < least || out[d] > INT32_MAX) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%s cannot be %l", what, out[d]);
+    }
+  }
+  return ETUDE_OK;
+}
+
+/* An image, of a dtype that the operator can compute with, and an out of the same one. */
+static etude_status check_image(etude_kernel_context *ctx, pool *p, bool any_int, bool whole_numbers) {
+  const int32_t dtype = p->in->scalar_type;
+  const bool supported = etude_dtype_is_float(dtype) || (whole_numbers && dtype == ETUDE_LONG) ||
+                         (any_int && dtype >= ETUDE_BYTE && dtype <= ETUDE_LONG);
+  if (!supported || p->out->scalar_type != dtype) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no pooling of %y to %y", (int)dtype, (int)p->out->scalar_type);
+  }
+  if (p->in->rank != 3 && p->in->rank != 4) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "wants 3 or 4 dimensions, not %T", p->in);
+  }
+  for (uint32_t d = p->in->rank - 3u; d < p->in->rank; ++d) {
+    if (p->in->sizes[d] == 0) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "no pooling of %T: dimension %u is empty", p->in, d);
+    }
+  }
+  for (uint32_t d = 0; d < 2; ++d) p->in_sizes[d] = p->in->sizes[p->in->rank - 2u + d];
+  return ETUDE_OK;
+}
+
+/* PyTorch's size of the output. In ceil mode, no window starts beyond the input and its left padding. */
+static int64_t output_size(const pool *p, uint32_t d, bool ceil_mode) {
+  const int64_t room_left = p->in_sizes[d] + 2 * p->padding[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
+  const int64_t rounded = room_left + (ceil_mode ? p->stride[d] - 1 : 0);
+  if (rounded < 0) return 0;
+  const int64_t size = rounded / p->stride[d] + 1;
+  return ceil_mode && (size - 1) * p->stride[d] >= p->in_sizes[d] + p->padding[d] ? size - 1 : size;
+}
+
+static etude_status size_windows(etude_kernel_context *ctx, pool *p, bool ceil_mode) {
+  p->place = sliding_window;
+  for (uint32_t d = 0; d < 2; ++d) {
+    if (p->padding[d] > p->kernel[d] / 2) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "padding %l is more than half of the kernel, %l",
+                               p->padding[d], p->kernel[d]);
+    }
+    p->out_sizes[d] = output_size(p, d, ceil_mode);
+    if (p->out_sizes[d] < 1) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T is too small for a kernel of %l", p->in, p->kernel[d]);
+    }
+  }
+  return ETUDE_OK;
+}
+
+static etude_status resize_outs(etude_kernel_context *ctx, pool *p, etude_tensor *out, etude_tensor *indices) {
+  const uint32_t rank = p->in->rank;
+  int64_t sizes[4] = {0, 0, 0, 0};
+  for (uint32_t d = 0; d < rank; ++d) sizes[d] = d < rank - 2u ? p->in->sizes[d] : p->out_sizes[d + 2u - rank];
+  TRY(etude_out_resize(ctx, out, sizes, rank));
+  return indices == NULL ? ETUDE_OK : etude_out_resize(ctx, indices, sizes, rank);
+}
+
+KERNEL(etude_aten_max_pool2d_with_indices_out) {
+  etude_tensor *in, *out, *indices;
+  bool ceil_mode;
+  pool p;
+  memset(&p, 0, sizeof p);
+  TRY(etude_arg_count(ctx, arg_count, 9));
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(read_pair(ctx, args, 1, 1, NULL, "kernel_size", p.kernel));
+  TRY(read_pair(ctx, args, 2, 1, p.kernel, "stride", p.stride));
+  TRY(read_pair(ctx, args, 3, 0, NULL, "padding", p.padding));
+  TRY(read_pair(ctx, args, 4, 1, NULL, "dilation", p.dilation));
+  TRY(etude_arg_bool(ctx, args, 5, &ceil_mode));
+  TRY(etude_arg_out(ctx, args, 6, &out));
+  TRY(etude_arg_out(ctx, args, 7, &indices));
+  p.in = in;
+  p.out = out;
+  p.indices = indices;
+  TRY(check_image(ctx, &p, true, true));
+  if (indices->scalar_type != ETUDE_LONG) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be long, not %T", indices);
+  }
+  TRY(size_windows(ctx, &p, ceil_mode));
+  TRY(resize_outs(ctx, &p, out, indices));
+  return run(ctx, &p);
+}
+
+KERNEL(etude_aten_avg_pool2d_out) {
+  etude_tensor *in, *out;
+  bool ceil_mode;
+  pool p;
+  memset(&p, 0, sizeof p);
+  TRY(etude_arg_count(ctx, arg_count, 9));
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(read_pair(ctx, args, 1, 1, NULL, "kernel_size", p.kernel));
+  TRY(read_pair(ctx, args, 2, 1, p.kernel, "stride", p.stride));
+  TRY(read_pair(ctx, args, 3, 0, NULL, "padding", p.padding));
+  TRY(etude_arg_bool(ctx, args, 4, &ceil_mode));
+  TRY(etude_arg_bool(ctx, args, 5, &p.include_padding));
+  TRY(etude_arg_int_or(ctx, args, 6, 0, &p.divisor));
+  TRY(etude_arg_out(ctx, args, 7, &out));
+  if (args[6]->tag != ETUDE_VALUE_NONE && p.divisor == 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "divisor_override cannot be 0");
+  }
+  p.in = in;
+  p.out = out;
+  p.dilation[0] = p.dilation[1] = 1;
+  TRY(check_image(ctx, &p, false, true));
+  TRY(size_windows(ctx, &p, ceil_mode));
+  TRY(resize_outs(ctx, &p, out, NULL));
+  return run(ctx, &p);
+}
+
+KERNEL(etude_aten__adaptive_avg_pool2d_out) {
+  etude_tensor *in, *out;
+  pool p;
+  memset(&p, 0, sizeof p);
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(read_pair(ctx, args, 1, 0, NULL, "output_size", p.out_sizes));
+  TRY(etude_arg_out(ctx, args, 2, &out));
+  p.in = in;
+  p.out = out;
+  p.place = adaptive_window;
+  TRY(check_image(ctx, &p, false, false));
+  TRY(resize_outs(ctx, &p, out, NULL));
+  return run(ctx, &p);
+}

@@ -1,0 +1,118 @@
+/* Softmax and its logarithm along one dimension. The largest element of a line is subtracted first, so that nothing
+ * overflows. Lines that are not dense floats are computed in a scratch line, in float or, for double, in double.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "args.h"
+#include "dtype.h"
+#include "simd.h"
+#include "strided.h"
+
+/* Lines of `count` elements, `stride` apart. */
+typedef struct lines {
+  size_t count;
+  int32_t in_dtype, out_dtype;
+  size_t in_stride, out_stride;
+  bool logarithm;
+  void *scratch; /* a line of the compute type, or NULL where lines are dense floats */
+} lines;
+
+static void softmax_floats(const etude_simd *simd, float *out, const float *in, size_t count, bool logarithm) {
+  const float largest = simd->largest(in, count);
+  const double sum = simd->exponentials(logarithm ? NULL : out, in, count, largest);
+  if (!logarithm) {
+    simd->affine(out, out, count, (float)(1.0 / sum), 0.0f);
+    return;
+  }
+  const float shift = (float)log(sum);
+  for (size_t j = 0; j < count; ++j) out[j] = (in[j] - largest) - shift;
+}
+
+static void softmax_doubles(double *line, size_t count, bool logarithm) {
+  double largest = -HUGE_VAL;
+  double sum = 0.0;
+  for (size_t j = 0; j < count; ++j) largest = line[j] > largest ? line[j] : largest;
+  for (size_t j = 0; j < count; ++j) {
+    line[j] -= largest;
+    sum += exp(line[j]);
+  }
+  const double shift = log(sum);
+  for (size_t j = 0; j < count; ++j) line[j] = logarithm ? line[j] - shift : exp(line[j]) / sum;
+}
+
+static void run_line(const lines *l, const etude_simd *simd, const char *in, char *out) {
+  if (l->scratch == NULL) {
+    softmax_floats(simd, (float *)(void *)out, (const float *)(const void *)in, l->count, l->logarithm);
+  } else if (l->in_dtype == ETUDE_DOUBLE) {
+    etude_load_doubles(l->scratch, in, l->in_dtype, l->in_stride, l->count);
+    softmax_doubles(l->scratch, l->count, l->logarithm);
+    etude_store_doubles(out, l->out_dtype, l->out_stride, l->scratch, l->count);
+  } else {
+    etude_load_floats(l->scratch, in, l->in_dtype, l->in_stride, l->count);
+    softmax_floats(simd, l->scratch, l->scratch, l->count, l->logarithm);
+    etude_store_floats(out, l->out_dtype, l->out_stride, l->scratch, l->count);
+  }
+}
+
+static etude_status check_tensors(etude_kernel_context *ctx, const etude_tensor *in, bool to_float,
+                                  const etude_tensor *out) {
+  const int32_t dtype = in->scalar_type;
+  if (!etude_dtype_is_float(dtype) || (to_float && dtype != ETUDE_HALF)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no softmax of a %y tensor%s", (int)dtype,
+                             to_float ? " with half_to_float" : "");
+  }
+  if (out->scalar_type != (to_float ? ETUDE_FLOAT : dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "softmax of a %y tensor to a %y one", (int)dtype,
+                             (int)out->scalar_type);
+  }
+  return ETUDE_OK;
+}
+
+static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool logarithm) {
+  etude_tensor *in, *out;
+  int64_t dim;
+  bool to_float;
+  uint32_t d;
+  lines l;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(etude_arg_int(ctx, args, 1, &dim));
+  TRY(etude_arg_bool(ctx, args, 2, &to_float));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  TRY(etude_arg_dim(ctx, dim, in->rank, &d));
+  TRY(check_tensors(ctx, in, to_float, out));
+  TRY(etude_kernel_resize(ctx, out, in->sizes, in->rank));
+  if (etude_tensor_numel(in) == 0) return ETUDE_OK;
+
+  etude_view in_view = etude_view_of(in), out_view = etude_view_of(out);
+  if (in->rank == 0) {
+    etude_view_insert(&in_view, 0, 1, 1);
+    etude_view_insert(&out_view, 0, 1, 1);
+  }
+  memset(&l, 0, sizeof l);
+  l.count = (size_t)in_view.sizes[d];
+  l.in_stride = (size_t)in_view.strides[d];
+  l.out_stride = (size_t)out_view.strides[d];
+  l.in_dtype = in->scalar_type;
+  l.out_dtype = out->scalar_type;
+  l.logarithm = logarithm;
+  if (l.in_dtype != ETUDE_FLOAT || l.in_stride != 1 || l.out_stride != 1) {
+    TRY(etude_scratch_array(ctx, l.count, l.in_dtype == ETUDE_DOUBLE ? sizeof(double) : sizeof(float), &l.scratch));
+  }
+  etude_view_remove(&in_view, d);
+  etude_view_remove(&out_view, d);
+  const etude_view *const views[2] = {&in_view, &out_view};
+  const etude_loop loop = etude_loop_over(views, 2);
+  const etude_simd *simd = etude_simd_select();
+  etude_cursor at = {{0}, {0}};
+  do {
+    run_line(&l, simd, (const char *)in->data + (size_t)at.offset[0] * etude_scalar_size(l.in_dtype),
+             (char *)out->data + (size_t)at.offset[1] * etude_scalar_size(l.out_dtype));
+  } while (etude_loop_next(&loop, loop.rank, &at));
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten__softmax_out) { return softmax(ctx, args, arg_count, false); }
+
+KERNEL(etude_aten__log_softmax_out) { return softmax(ctx, args, arg_count, true); }
