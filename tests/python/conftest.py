@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS, PROGRAMS, ROOT
 
 

@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS, PROGRAMS
 
 AFFINE = str(PROGRAMS / "affine.pte")

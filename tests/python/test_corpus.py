@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS
 
 CASES = json.loads((CORPUS / "manifest.json").read_text())["cases"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 import re
 
-import etude
 import pytest
+
+import etude
 from etude import errors
 from etude._lib import lib
 from paths import PROGRAMS, ROOT

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import PROGRAMS
 
 WANT = [[1, 3, 5], [7, 9, 11]]

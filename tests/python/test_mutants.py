@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mutants import mutate
 from paths import CORPUS, PROGRAMS, ROOT
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS, PROGRAMS
 
 WANT = [[1, 3, 5], [7, 9, 11]]

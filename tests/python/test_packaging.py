@@ -11,9 +11,10 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS, PROGRAMS, ROOT
 
 PROGRAM = r"""

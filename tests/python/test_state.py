@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS
 
 

@@ -6,9 +6,10 @@ import os
 import threading
 import time
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import PROGRAMS
 
 

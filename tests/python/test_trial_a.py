@@ -9,9 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
-import etude
 import numpy as np
 import pytest
+
+import etude
 from paths import CORPUS, PROGRAMS
 
 WANT = np.array([[1, 3, 5], [7, 9, 11]], np.float32)
