@@ -3,11 +3,6 @@
    callers refuse such types before. */
 #include "dtype.h"
 
-/* Without this GCC makes each strided loop twice, at three times the code; the hot types do it by hand. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-version-loops-for-strides")
-#endif
-
 /* Elements that a conversion through a compute type handles at a time. */
 enum { RUN = 128 };
 
@@ -34,6 +29,42 @@ bool etude_dtype_can_cast(int32_t from, int32_t to) {
   return to != ETUDE_BOOL || from == ETUDE_BOOL;
 }
 
+/* ----- the conversions that models wait for, dense ----- */
+
+#define DENSE(name, attribute, T, R, convert)                     \
+  attribute static void name(R *out, const T *in, size_t count) { \
+    for (size_t i = 0; i < count; ++i) out[i] = convert(in[i]);   \
+  }
+#if defined(__GNUC__) && defined(__x86_64__)
+#define DENSE_WIDE(name, T, R, convert)                              \
+  DENSE(name##_plain, , T, R, convert)                               \
+  DENSE(name##_avx2, __attribute__((target("avx2"))), T, R, convert) \
+  static void name(R *out, const T *in, size_t count) {              \
+    if (__builtin_cpu_supports("avx2")) {                            \
+      name##_avx2(out, in, count);                                   \
+    } else {                                                         \
+      name##_plain(out, in, count);                                  \
+    }                                                                \
+  }
+#else
+#define DENSE_WIDE(name, T, R, convert) DENSE(name, , T, R, convert)
+#endif
+
+DENSE_WIDE(halfs_to_floats, uint16_t, float, etude_half_to_float)
+DENSE_WIDE(bfloat16s_to_floats, uint16_t, float, etude_bfloat16_to_float)
+DENSE_WIDE(floats_to_halfs, float, uint16_t, etude_float_to_half)
+DENSE_WIDE(floats_to_bfloat16s, float, uint16_t, etude_float_to_bfloat16)
+DENSE(int32s_to_int64s, , int32_t, int64_t, (int64_t))
+DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
+
+/* ----- everything else ----- */
+
+/* Small code matters more here: there are some eighty of these loops. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-vectorize,no-version-loops-for-strides")
+#endif
+
 /* A case of a loader or storer: `value` is an expression of v, the element it reads. */
 #define LOAD(code, stored, value)        \
   case code: {                           \
@@ -44,47 +75,34 @@ bool etude_dtype_can_cast(int32_t from, int32_t to) {
     }                                    \
     break;                               \
   }
-#define LOAD_HOT(code, stored, value)                   \
-  case code: {                                          \
-    const stored *in = data;                            \
-    for (size_t i = 0; stride == 1 && i < count; ++i) { \
-      const stored v = in[i];                           \
-      out[i] = value;                                   \
-    }                                                   \
-    for (size_t i = 0; stride != 1 && i < count; ++i) { \
-      const stored v = in[i * stride];                  \
-      out[i] = value;                                   \
-    }                                                   \
-    break;                                              \
-  }
 
-#define LOADER(name, computed, FROM_REAL)                                                  \
-  void name(computed *out, const void *data, int32_t dtype, size_t stride, size_t count) { \
-    switch (dtype) {                                                                       \
-      LOAD(ETUDE_BOOL, uint8_t, (computed)(v != 0))                                        \
-      LOAD_HOT(ETUDE_BYTE, uint8_t, (computed)v)                                           \
-      LOAD_HOT(ETUDE_CHAR, int8_t, (computed)v)                                            \
-      LOAD(ETUDE_SHORT, int16_t, (computed)v)                                              \
-      LOAD_HOT(ETUDE_INT, int32_t, (computed)v)                                            \
-      LOAD(ETUDE_LONG, int64_t, (computed)v)                                               \
-      LOAD(ETUDE_UINT16, uint16_t, (computed)v)                                            \
-      LOAD(ETUDE_UINT32, uint32_t, (computed)v)                                            \
-      LOAD(ETUDE_UINT64, uint64_t, (computed)v)                                            \
-      LOAD_HOT(ETUDE_HALF, uint16_t, FROM_REAL(etude_half_to_float(v)))                    \
-      LOAD_HOT(ETUDE_BFLOAT16, uint16_t, FROM_REAL(etude_bfloat16_to_float(v)))            \
-      LOAD_HOT(ETUDE_FLOAT, float, FROM_REAL(v))                                           \
-      LOAD(ETUDE_DOUBLE, double, FROM_REAL(v))                                             \
-      default:                                                                             \
-        break;                                                                             \
-    }                                                                                      \
+#define LOADER(linkage, name, computed, FROM_REAL)                                                 \
+  linkage void name(computed *out, const void *data, int32_t dtype, size_t stride, size_t count) { \
+    switch (dtype) {                                                                               \
+      LOAD(ETUDE_BOOL, uint8_t, (computed)(v != 0))                                                \
+      LOAD(ETUDE_BYTE, uint8_t, (computed)v)                                                       \
+      LOAD(ETUDE_CHAR, int8_t, (computed)v)                                                        \
+      LOAD(ETUDE_SHORT, int16_t, (computed)v)                                                      \
+      LOAD(ETUDE_INT, int32_t, (computed)v)                                                        \
+      LOAD(ETUDE_LONG, int64_t, (computed)v)                                                       \
+      LOAD(ETUDE_UINT16, uint16_t, (computed)v)                                                    \
+      LOAD(ETUDE_UINT32, uint32_t, (computed)v)                                                    \
+      LOAD(ETUDE_UINT64, uint64_t, (computed)v)                                                    \
+      LOAD(ETUDE_HALF, uint16_t, FROM_REAL(etude_half_to_float(v)))                                \
+      LOAD(ETUDE_BFLOAT16, uint16_t, FROM_REAL(etude_bfloat16_to_float(v)))                        \
+      LOAD(ETUDE_FLOAT, float, FROM_REAL(v))                                                       \
+      LOAD(ETUDE_DOUBLE, double, FROM_REAL(v))                                                     \
+      default:                                                                                     \
+        break;                                                                                     \
+    }                                                                                              \
   }
 
 #define TO_FLOAT(x) (float)(x)
 #define TO_DOUBLE(x) (double)(x)
 #define TO_INT64(x) etude_double_to_int64((double)(x))
-LOADER(etude_load_floats, float, TO_FLOAT)
-LOADER(etude_load_doubles, double, TO_DOUBLE)
-LOADER(etude_load_ints, int64_t, TO_INT64)
+LOADER(static, load_floats, float, TO_FLOAT)
+LOADER(, etude_load_doubles, double, TO_DOUBLE)
+LOADER(static, load_ints, int64_t, TO_INT64)
 
 /* The upper half of the range takes the way of the lower one. */
 static uint64_t double_to_uint64(double value) {
@@ -102,42 +120,78 @@ static uint64_t double_to_uint64(double value) {
     break;                               \
   }
 
-#define STORE_HOT(code, stored, value)                  \
-  case code: {                                          \
-    stored *out = data;                                 \
-    for (size_t i = 0; stride == 1 && i < count; ++i) { \
-      out[i] = (stored)(value);                         \
-    }                                                   \
-    for (size_t i = 0; stride != 1 && i < count; ++i) { \
-      out[i * stride] = (stored)(value);                \
-    }                                                   \
-    break;                                              \
+#define STORER(linkage, name, computed, TO_INT, TO_LONG, TO_ULONG)                                    \
+  linkage void name(void *data, int32_t dtype, size_t stride, const computed *values, size_t count) { \
+    switch (dtype) {                                                                                  \
+      STORE(ETUDE_BOOL, uint8_t, values[i] != 0)                                                      \
+      STORE(ETUDE_BYTE, uint8_t, TO_INT(values[i]))                                                   \
+      STORE(ETUDE_CHAR, int8_t, TO_INT(values[i]))                                                    \
+      STORE(ETUDE_SHORT, int16_t, TO_INT(values[i]))                                                  \
+      STORE(ETUDE_INT, int32_t, TO_INT(values[i]))                                                    \
+      STORE(ETUDE_LONG, int64_t, TO_LONG(values[i]))                                                  \
+      STORE(ETUDE_UINT16, uint16_t, TO_INT(values[i]))                                                \
+      STORE(ETUDE_UINT32, uint32_t, TO_LONG(values[i]))                                               \
+      STORE(ETUDE_UINT64, uint64_t, TO_ULONG(values[i]))                                              \
+      STORE(ETUDE_HALF, uint16_t, etude_float_to_half((float)values[i]))                              \
+      STORE(ETUDE_BFLOAT16, uint16_t, etude_float_to_bfloat16((float)values[i]))                      \
+      STORE(ETUDE_FLOAT, float, values[i])                                                            \
+      STORE(ETUDE_DOUBLE, double, values[i])                                                          \
+      default:                                                                                        \
+        break;                                                                                        \
+    }                                                                                                 \
   }
 
-#define STORER(name, computed, TO_INT, TO_LONG, TO_ULONG)                                     \
-  void name(void *data, int32_t dtype, size_t stride, const computed *values, size_t count) { \
-    switch (dtype) {                                                                          \
-      STORE(ETUDE_BOOL, uint8_t, values[i] != 0)                                              \
-      STORE_HOT(ETUDE_BYTE, uint8_t, TO_INT(values[i]))                                       \
-      STORE_HOT(ETUDE_CHAR, int8_t, TO_INT(values[i]))                                        \
-      STORE(ETUDE_SHORT, int16_t, TO_INT(values[i]))                                          \
-      STORE_HOT(ETUDE_INT, int32_t, TO_INT(values[i]))                                        \
-      STORE(ETUDE_LONG, int64_t, TO_LONG(values[i]))                                          \
-      STORE(ETUDE_UINT16, uint16_t, TO_INT(values[i]))                                        \
-      STORE(ETUDE_UINT32, uint32_t, TO_LONG(values[i]))                                       \
-      STORE(ETUDE_UINT64, uint64_t, TO_ULONG(values[i]))                                      \
-      STORE_HOT(ETUDE_HALF, uint16_t, etude_float_to_half((float)values[i]))                  \
-      STORE_HOT(ETUDE_BFLOAT16, uint16_t, etude_float_to_bfloat16((float)values[i]))          \
-      STORE_HOT(ETUDE_FLOAT, float, values[i])                                                \
-      STORE(ETUDE_DOUBLE, double, values[i])                                                  \
-      default:                                                                                \
-        break;                                                                                \
-    }                                                                                         \
-  }
+STORER(static, store_floats, float, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
+STORER(, etude_store_doubles, double, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
+STORER(static, store_ints, int64_t, , , )
 
-STORER(etude_store_floats, float, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
-STORER(etude_store_doubles, double, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
-STORER(etude_store_ints, int64_t, , , )
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+void etude_load_floats(float *out, const void *data, int32_t dtype, size_t stride, size_t count) {
+  if (stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
+    load_floats(out, data, dtype, stride, count);
+  } else if (dtype == ETUDE_FLOAT) {
+    memmove(out, data, count * sizeof *out);
+  } else if (dtype == ETUDE_HALF) {
+    halfs_to_floats(out, data, count);
+  } else {
+    bfloat16s_to_floats(out, data, count);
+  }
+}
+
+void etude_load_ints(int64_t *out, const void *data, int32_t dtype, size_t stride, size_t count) {
+  if (stride == 1 && dtype == ETUDE_LONG) {
+    memmove(out, data, count * sizeof *out);
+  } else if (stride == 1 && dtype == ETUDE_INT) {
+    int32s_to_int64s(out, data, count);
+  } else {
+    load_ints(out, data, dtype, stride, count);
+  }
+}
+
+void etude_store_floats(void *data, int32_t dtype, size_t stride, const float *values, size_t count) {
+  if (stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
+    store_floats(data, dtype, stride, values, count);
+  } else if (dtype == ETUDE_FLOAT) {
+    memmove(data, values, count * sizeof *values);
+  } else if (dtype == ETUDE_HALF) {
+    floats_to_halfs(data, values, count);
+  } else {
+    floats_to_bfloat16s(data, values, count);
+  }
+}
+
+void etude_store_ints(void *data, int32_t dtype, size_t stride, const int64_t *values, size_t count) {
+  if (stride == 1 && dtype == ETUDE_LONG) {
+    memmove(data, values, count * sizeof *values);
+  } else if (stride == 1 && dtype == ETUDE_INT) {
+    int64s_to_int32s(data, values, count);
+  } else {
+    store_ints(data, dtype, stride, values, count);
+  }
+}
 
 /* One bounded run through the compute type of `in_dtype`, which loses nothing. */
 static void convert_run(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,

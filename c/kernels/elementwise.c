@@ -189,8 +189,26 @@ static bool source_init(source *s, const etude_operand *operand, int32_t seen_as
   return true;
 }
 
-/* Load a dense or strided piece as the type that the loop sees. */
+/* Spread the first element over all of them. */
+static void spread(void *to, size_t size, size_t count) {
+  if (size == sizeof(uint8_t)) {
+    memset(to, *(uint8_t *)to, count);
+  } else if (size == sizeof(float)) {
+    float *floats = to;
+    for (size_t i = 1; i < count; ++i) floats[i] = floats[0];
+  } else {
+    int64_t *ints = to; /* doubles travel as their bits */
+    for (size_t i = 1; i < count; ++i) ints[i] = ints[0];
+  }
+}
+
+/* Load a dense, strided or repeated piece as the type that the loop sees. */
 static void load(void *to, int32_t seen_as, const void *data, int32_t dtype, size_t stride, size_t count) {
+  if (stride == 0) {
+    load(to, seen_as, data, dtype, 1, 1);
+    spread(to, etude_scalar_size(seen_as), count);
+    return;
+  }
   switch (seen_as) {
     case ETUDE_FLOAT:
       etude_load_floats(to, data, dtype, stride, count);

@@ -88,10 +88,9 @@ etude_status etude_op_call(etude_kernel_context *ctx, etude_value *const *args, 
     return etude_op_call(ctx, args, arg_count, &(op), (count), (out_index), NULL); \
   }
 
-/* Iterations are independent: operands are equal to or apart from out. */
-#if defined(__clang__)
-#define ETUDE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
+/* Iterations are independent: operands are equal to or apart from out. (Clang has a pragma for it too, but warns at
+   each loop that calls a function.) */
+#if defined(__GNUC__) && !defined(__clang__)
 #define ETUDE_INDEPENDENT _Pragma("GCC ivdep")
 #else
 #define ETUDE_INDEPENDENT
@@ -136,5 +135,21 @@ etude_status etude_op_call(etude_kernel_context *ctx, etude_value *const *args, 
       to[i] = (R)(expression);                      \
     }                                               \
   }
+
+/* The same as ETUDE_LOOP_1 without setup, built a second time for AVX2 on x86: for loops of many instructions. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define ETUDE_WIDE_LOOP_1(name, T, R, expression)                                        \
+  ETUDE_LOOP_1(name##_plain, T, R, , expression)                                         \
+  __attribute__((target("avx2"))) ETUDE_LOOP_1(name##_avx2, T, R, , expression)          \
+  static void name(void *out, const void *const *in, size_t count, const void *params) { \
+    if (__builtin_cpu_supports("avx2")) {                                                \
+      name##_avx2(out, in, count, params);                                               \
+    } else {                                                                             \
+      name##_plain(out, in, count, params);                                              \
+    }                                                                                    \
+  }
+#else
+#define ETUDE_WIDE_LOOP_1(name, T, R, expression) ETUDE_LOOP_1(name, T, R, , expression)
+#endif
 
 #endif /* ETUDE_KERNELS_ELEMENTWISE_H_ */

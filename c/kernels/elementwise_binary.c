@@ -175,12 +175,14 @@ KERNEL(etude_aten_pow_scalar_out) {
 
 /* ----- selection and geometry ----- */
 
-/* nan wins. */
-REALS(maximum, a > b || a != a ? a : b, a > b || a != a ? a : b)
+/* nan wins. Two plain choices, where the compiler would make branches of one with an "or". */
+#define LARGER(a, b) ((a) != (a) ? (a) : (a) > (b) ? (a) : (b))
+#define SMALLER(a, b) ((a) != (a) ? (a) : (a) < (b) ? (a) : (b))
+REALS(maximum, LARGER(a, b), LARGER(a, b))
 INTS(maximum, a > b ? a : b)
 OP_ANY(maximum, 0)
 BINARY(maximum)
-REALS(minimum, a < b || a != a ? a : b, a < b || a != a ? a : b)
+REALS(minimum, SMALLER(a, b), SMALLER(a, b))
 INTS(minimum, a < b ? a : b)
 OP_ANY(minimum, 0)
 BINARY(minimum)

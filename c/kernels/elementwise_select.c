@@ -5,13 +5,27 @@
 
 /* ----- clamp ----- */
 
-/* min(max(a, b), c): nan in any of them wins, and so does the upper bound where the bounds cross. */
-#define MAX_REAL(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
-#define MIN_REAL(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
-#define CLAMP_INT(a, b, c) ((a) > (c) || (b) > (c) ? (c) : (a) < (b) ? (b) : (a))
-ETUDE_LOOP_3(clamp_float, float, float, , MIN_REAL(MAX_REAL(a, b), c))
-ETUDE_LOOP_3(clamp_double, double, double, , MIN_REAL(MAX_REAL(a, b), c))
-ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , CLAMP_INT(a, b, c))
+/* min(max(a, b), c): nan in any of them wins, and so does the upper bound where the bounds cross. Each step is a
+   plain choice by one comparison, which is what compilers can make vector code of. */
+#define CLAMP_LOOP(name, T)                                                              \
+  static void name(void *out, const void *const *in, size_t count, const void *params) { \
+    const T *const x = in[0];                                                            \
+    const T *const low = in[1];                                                          \
+    const T *const high = in[2];                                                         \
+    T *const to = out;                                                                   \
+    (void)params;                                                                        \
+    ETUDE_INDEPENDENT                                                                    \
+    for (size_t i = 0; i < count; ++i) {                                                 \
+      const T a = x[i], b = low[i], c = high[i];                                         \
+      const T above = b > a ? b : a;                                                     \
+      const T raised = b != b ? b : above;                                               \
+      const T below = raised > c ? c : raised;                                           \
+      to[i] = c != c ? c : below;                                                        \
+    }                                                                                    \
+  }
+CLAMP_LOOP(clamp_float, float)
+CLAMP_LOOP(clamp_double, double)
+CLAMP_LOOP(clamp_int, int64_t)
 static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
 
 /* The least or largest value of a type, which bounds nothing. */
@@ -91,7 +105,10 @@ KERNEL(etude_aten_hardtanh_out) {
     T *const to = out;                                                                   \
     (void)params;                                                                        \
     ETUDE_INDEPENDENT                                                                    \
-    for (size_t i = 0; i < count; ++i) to[i] = condition[i] != 0 ? x[i] : y[i];          \
+    for (size_t i = 0; i < count; ++i) {                                                 \
+      const T a = x[i], b = y[i];                                                        \
+      to[i] = condition[i] != 0 ? a : b;                                                 \
+    }                                                                                    \
   }
 CHOOSE(choose_float, float)
 CHOOSE(choose_double, double)

@@ -8,6 +8,10 @@
 #define LOOPS_REAL(name, setup_float, on_float, setup_double, on_double) \
   ETUDE_LOOP_1(name##_float, float, float, setup_float, on_float)        \
   ETUDE_LOOP_1(name##_double, double, double, setup_double, on_double)
+/* The same for floats worth a build for wider vectors. */
+#define LOOPS_WIDE(name, on_float, on_double)             \
+  ETUDE_WIDE_LOOP_1(name##_float, float, float, on_float) \
+  ETUDE_LOOP_1(name##_double, double, double, , on_double)
 #define LOOPS_INT(name, on_int) ETUDE_LOOP_1(name##_int, int64_t, int64_t, , on_int)
 #define LOOPS_TEST(name, on_real, on_int)                 \
   ETUDE_LOOP_1(name##_float, float, uint8_t, , on_real)   \
@@ -107,13 +111,13 @@ LOOPS_REAL(rsqrt, , 1 / sqrtf(a), , 1 / sqrt(a))
 UNARY_FLOAT(rsqrt)
 LOOPS_REAL(reciprocal, , 1 / a, , 1 / a)
 UNARY_FLOAT(reciprocal)
-LOOPS_REAL(exp, , etude_expf(a), , exp(a))
+LOOPS_WIDE(exp, etude_expf(a), exp(a))
 UNARY_FLOAT(exp)
-LOOPS_REAL(sigmoid, , etude_sigmoidf(a), , 1 / (1 + exp(-a)))
+LOOPS_WIDE(sigmoid, etude_sigmoidf(a), 1 / (1 + exp(-a)))
 UNARY_FLOAT(sigmoid)
-LOOPS_REAL(tanh, , etude_tanhf(a), , tanh(a))
+LOOPS_WIDE(tanh, etude_tanhf(a), tanh(a))
 UNARY_FLOAT(tanh)
-LOOPS_REAL(erf, , etude_erff(a), , erf(a))
+LOOPS_WIDE(erf, etude_erff(a), erf(a))
 UNARY_FLOAT(erf)
 
 /* ----- tests ----- */
@@ -145,7 +149,7 @@ UNARY_ANY(relu, ETUDE_OP_NO_BOOL)
 
 #define UNARY_REAL_OP(name) static const etude_op name##_op = {name##_float, name##_double, NULL, 0};
 
-LOOPS_REAL(silu, , a * etude_sigmoidf(a), , a / (1 + exp(-a)))
+LOOPS_WIDE(silu, a * etude_sigmoidf(a), a / (1 + exp(-a)))
 UNARY_REAL_OP(silu)
 ETUDE_OP_KERNEL(etude_aten_silu_out, silu_op, 1, 1)
 
@@ -162,9 +166,9 @@ ETUDE_OP_KERNEL(etude_aten_hardswish_out, hardswish_op, 1, 1)
 #define ROOT_HALF 0.70710678118654752440
 #define GELU_SCALE 0.79788456080286535588
 #define GELU_CUBIC 0.044715
-LOOPS_REAL(gelu_none, , 0.5f * a * (1 + etude_erff(a * (float)ROOT_HALF)), , 0.5 * a * (1 + erf(a * ROOT_HALF)))
+LOOPS_WIDE(gelu_none, 0.5f * a * (1 + etude_erff(a * (float)ROOT_HALF)), 0.5 * a * (1 + erf(a * ROOT_HALF)))
 UNARY_REAL_OP(gelu_none)
-LOOPS_REAL(gelu_tanh, , 0.5f * a * (1 + etude_tanhf((float)GELU_SCALE * (a + (float)GELU_CUBIC * a * a * a))), ,
+LOOPS_WIDE(gelu_tanh, 0.5f * a * (1 + etude_tanhf((float)GELU_SCALE * (a + (float)GELU_CUBIC * a * a * a))),
            0.5 * a * (1 + tanh(GELU_SCALE * (a + GELU_CUBIC * a * a * a))))
 UNARY_REAL_OP(gelu_tanh)
 
