@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Build the core as for a Cortex-M4 without an operating system, and hold it to its budget.
 
-Prints the bytes of code and constants of each file and together. Fails where a file does not compile clean, static
+Prints the bytes of code (.text) and constants (.rodata) of each file and together, and of what stays when a program is
+linked that loads and runs methods. Fails where a file does not compile clean, static
 RAM is not 0, the code is beyond the budget, or the core needs more from outside than memory and string functions
 (plus arithmetic helpers of the compiler itself, which are linked in first and listed).
 
@@ -32,6 +33,19 @@ FLAGS = [
     "-DETUDE_BUILD",
     "-DNDEBUG",
 ]
+# What an application calls that loads a program from memory and runs a method; the rest of the core follows from it.
+REACHED = [
+    "etude_arena_init",
+    "etude_arena_allocator",
+    "etude_runtime_create",
+    "etude_runtime_add_kernels",
+    "etude_data_from_memory",
+    "etude_program_load",
+    "etude_method_load",
+    "etude_method_set_input",
+    "etude_method_execute",
+    "etude_method_get_output",
+]
 ALLOWED = re.compile(r"mem(cpy|set|move|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)")
 
 
@@ -43,10 +57,27 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def sections(obj: Path) -> tuple[int, int]:
-    """Bytes of (code and constants, static RAM) of an object file."""
-    text, data, bss = run("arm-none-eabi-size", "-B", str(obj)).splitlines()[1].split()[:3]
-    return int(text), int(data) + int(bss)
+def sections(obj: Path) -> tuple[int, int, int]:
+    """Bytes of (code, constants, static RAM) of an object file."""
+    sizes = [0, 0, 0]
+    for line in run("arm-none-eabi-size", "-A", str(obj)).splitlines():
+        row = line.split()
+        for i, prefix in enumerate((".text", ".rodata", (".data", ".bss"))):
+            if len(row) == 3 and row[0].startswith(prefix):  # type: ignore[arg-type]
+                sizes[i] += int(row[1])
+    return sizes[0], sizes[1], sizes[2]
+
+
+def linked(folder: Path, defines: list[str]) -> tuple[int, int]:
+    """Bytes of (code, constants) that stay when a program that loads and runs methods is linked."""
+    out = folder / "linked.elf"
+    sources = [str(path) for path in sorted((ROOT / "c" / "core").glob("*.c"))]
+    run(
+        CC, *FLAGS, *defines, "-ffunction-sections", "-fdata-sections", f"-I{ROOT / 'include'}", *sources,
+        "-nostdlib", "-Wl,--gc-sections", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,etude_method_execute",
+        *(f"-Wl,-u,{name}" for name in REACHED), "-o", str(out),
+    )  # fmt: skip
+    return sections(out)[:2]
 
 
 def undefined(obj: Path) -> list[str]:
@@ -57,23 +88,24 @@ def undefined(obj: Path) -> list[str]:
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=int, default=0, help="most bytes of code and constants; 0 = only print")
+    parser.add_argument("--budget", type=int, default=0, help="most bytes of code (.text); 0 = only print")
     parser.add_argument("--define", action="append", default=[], metavar="NAME", help="preprocessor macro")
     args = parser.parse_args()
     problems: list[str] = []
-    total = ram = 0
+    code = constants = ram = 0
+    defines = [f"-D{name}" for name in args.define]
     with tempfile.TemporaryDirectory() as folder:
         objects: list[Path] = []
-        print(f"{'file':<16} {'bytes':>7} {'RAM':>5}   ({CC} {' '.join(MACHINE)} -Os)")
+        print(f"{'file':<16} {'code':>7} {'constants':>10} {'RAM':>5}   ({CC} {' '.join(MACHINE)} -Os)")
         for source in sorted((ROOT / "c" / "core").glob("*.c")):
             obj = Path(folder) / (source.stem + ".o")
-            defines = [f"-D{name}" for name in args.define]
             run(CC, *FLAGS, *defines, f"-I{ROOT / 'include'}", "-c", str(source), "-o", str(obj))
-            text, static = sections(obj)
-            print(f"{source.name:<16} {text:>7} {static:>5}")
-            total, ram = total + text, ram + static
+            text, rodata, static = sections(obj)
+            print(f"{source.name:<16} {text:>7} {rodata:>10} {static:>5}")
+            code, constants, ram = code + text, constants + rodata, ram + static
             objects.append(obj)
-        print(f"{'total':<16} {total:>7} {ram:>5}")
+        print(f"{'total':<16} {code:>7} {constants:>10} {ram:>5}")
+        print("linked, load and run: {} {}".format(*linked(Path(folder), defines)))
         core, whole = Path(folder) / "core.o", Path(folder) / "whole.o"
         names = [str(obj) for obj in objects]
         run(CC, *MACHINE, "-r", "-nostdlib", "-o", str(core), *names)
@@ -87,8 +119,8 @@ def main() -> int:
     strangers = [name for name in left if not ALLOWED.fullmatch(name)]
     if strangers:
         problems.append("needs more than memory and string functions: " + ", ".join(strangers))
-    if args.budget and total > args.budget:
-        problems.append(f"{total} bytes, {total - args.budget} beyond the budget of {args.budget}")
+    if args.budget and code > args.budget:
+        problems.append(f"{code} bytes of code, {code - args.budget} beyond the budget of {args.budget}")
     for problem in problems:
         print("FAILED:", problem)
     return 1 if problems else 0
