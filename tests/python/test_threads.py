@@ -122,6 +122,7 @@ def test_kernel_threads(matrices):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_fork_with_kernel_threads_exits(matrices):
     """A child inherits no pool threads; letting go of a runtime that had some must not hang."""
     program = etude.load(PROGRAMS / "product.pte", threads=2)
