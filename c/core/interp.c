@@ -6,8 +6,7 @@
 /* ---- inputs ---- */
 
 static etude_status input_error(const etude_method *method, uint32_t index, etude_status status, etude_error *error) {
-  etude_error_default_subject(error, method->name);
-  return etude_error_prefix(error, status, "method %q, input %u: ", method->name, index);
+  return etude_error_within(error, status, method->name, "method %q, input %u: ", method->name, index);
 }
 
 /* The order of doubles as integers, so that closeness needs no floating point (many small machines have none). */
@@ -256,21 +255,17 @@ etude_status etude_method_set_output(
 static etude_status instruction_error(const etude_method *method, etude_status status, etude_error *error) {
   if (error == NULL) return status;
   const etude_instruction *instruction = &method->instructions[method->position];
-  char what[ETUDE_OPERATOR_NAME_SIZE] = "";
-  if (instruction->kind == ETUDE_KERNEL_CALL) {
-    etude_plan plan;
-    const char *overload;
-    if (etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
-      const char *name = etude_plan_operator(&plan, instruction->index, &overload);
-      etude_format(what, sizeof what, "%s%s%s", name, overload[0] != '\0' ? "." : "", overload);
-    }
-  } else if (instruction->kind == ETUDE_DELEGATE_CALL) {
-    etude_format(what, sizeof what, "%s", method->delegates[instruction->index].backend->name);
+  char operator_name[ETUDE_OPERATOR_NAME_SIZE];
+  const char *what = NULL;
+  etude_plan plan;
+  if (instruction->kind == ETUDE_DELEGATE_CALL) {
+    what = method->delegates[instruction->index].backend->name;
+  } else if (instruction->kind == ETUDE_KERNEL_CALL && etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
+    etude_plan_operator_text(&plan, instruction->index, operator_name, sizeof operator_name);
+    what = operator_name;
   }
-  etude_error_prefix(error, status, "method %q, instruction %u%s%s%s: ", method->name, method->position,
-                     what[0] != '\0' ? " (" : "", what, what[0] != '\0' ? ")" : "");
-  if (what[0] != '\0') etude_error_default_subject(error, what);
-  return status;
+  if (what == NULL) return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
+  return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position, what);
 }
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {

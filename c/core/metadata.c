@@ -120,19 +120,12 @@ etude_status etude_program_attribute_info(
   return beyond(&plan, "attributes", index, attribute_count(&plan), error);
 }
 
-static size_t operator_text(etude_plan *plan, uint32_t index, char *out, size_t size) {
-  const char *overload;
-  const char *name = etude_plan_operator(plan, index, &overload);
-  if (name == NULL) name = "?";
-  return etude_format(out, size, "%s%s%s", name, overload[0] != '\0' ? "." : "", overload);
-}
-
 etude_status etude_program_operator_name(
     const etude_program *program, uint32_t method, uint32_t index, char *out_name, size_t size, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   if (index >= plan.operators.count) return beyond(&plan, "operators", index, plan.operators.count, error);
-  if (operator_text(&plan, index, out_name, size) >= size) {
+  if (etude_plan_operator_text(&plan, index, out_name, size) >= size) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "operator %u: the name does not fit %z bytes", index, size);
   }
   return etude_plan_fault(&plan, ETUDE_OK, error);
@@ -235,17 +228,18 @@ etude_status etude_program_segment_info(
 /* ---- missing operators ---- */
 
 /* Behind an operator's name, the dtypes of a call's tensors: " (float, long)". */
-static void append_dtypes(etude_plan *plan, const etude_fb_vector *args, char *out, size_t size) {
-  size_t used = strlen(out);
-  uint32_t shown = 0;
+static void append_dtypes(etude_plan *plan, const etude_fb_vector *args, char *out, size_t size, size_t used) {
+  const char *separator = " (";
   for (uint32_t i = 0; i + 1 < args->count && used < size; ++i) {
     etude_plan_tensor tensor;
     const int32_t value = etude_fb_i32_at(&plan->fb, args, i);
     if (value == etude_fb_i32_at(&plan->fb, args, args->count - 1)) continue; /* the result, in schema position */
     if (!etude_plan_find_tensor(plan, (uint32_t)value, &tensor)) continue;
-    used += etude_format(out + used, size - used, "%s%y", shown++ > 0 ? ", " : " (", (int)tensor.scalar_type);
+    used = etude_text_add(out, size, used, separator);
+    used = etude_text_add(out, size, used, etude_scalar_name(tensor.scalar_type));
+    separator = ", ";
   }
-  if (shown > 0 && used < size) etude_format(out + used, size - used, ")");
+  if (separator[0] == ',') etude_text_add(out, size, used, ")");
 }
 
 /* Distinct missing operators, in order of their first call. */
@@ -280,8 +274,7 @@ bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_tex
       etude_plan_instruction_read(plan, &chain, i, &call);
       if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, &list, (uint32_t)call.index)) continue;
       if (list.count == index) {
-        operator_text(plan, (uint32_t)call.index, out_text, size);
-        append_dtypes(plan, &call.args, out_text, size);
+        append_dtypes(plan, &call.args, out_text, size, etude_plan_operator_text(plan, (uint32_t)call.index, out_text, size));
         return true;
       }
       list.operators[list.count++] = (uint32_t)call.index;

@@ -237,8 +237,8 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
 static etude_status missing_operators(etude_plan *plan, etude_error *error) {
   char text[2 * ETUDE_OPERATOR_NAME_SIZE];
   if (!etude_plan_missing_operator(plan, 0, text, sizeof text)) return ETUDE_OK;
-  etude_error_set(error, ETUDE_OPERATOR_MISSING, "method %q needs operators that this runtime does not have:", plan->name);
-  etude_error_subject(error, plan->name);
+  etude_error_about(error, ETUDE_OPERATOR_MISSING, plan->name, "method %q needs operators that this runtime does not have:",
+                    plan->name);
   for (uint32_t i = 0; etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
     if (!etude_error_append(error, "\n  %s", text)) break;
   }
@@ -495,11 +495,9 @@ static etude_status load(etude_method *method, etude_plan *plan, const etude_met
 static etude_status check_limit(const etude_plan *plan, const etude_memory_info *memory, uint64_t limit, etude_error *error) {
   if (limit == 0) limit = ETUDE_DEFAULT_MEMORY_LIMIT;
   if (memory->total <= limit && memory->total <= SIZE_MAX / 2) return ETUDE_OK;
-  etude_error_set(error, ETUDE_OUT_OF_MEMORY,
-                  "method %q needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted", plan->name,
-                  (int64_t)memory->total, (int64_t)limit);
-  etude_error_subject(error, plan->name);
-  return ETUDE_OUT_OF_MEMORY;
+  return etude_error_about(error, ETUDE_OUT_OF_MEMORY, plan->name,
+                           "method %q needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted",
+                           plan->name, (int64_t)memory->total, (int64_t)limit);
 }
 
 /* The method object in a block of its own, with all of its arrays, empty. */
@@ -526,8 +524,7 @@ static etude_status load_failed(const etude_plan *plan, etude_status status, uin
   if (status == ETUDE_OUT_OF_MEMORY) {
     etude_error_append(error, " (the method needs %l bytes in all, and had got %l)", (int64_t)needed, (int64_t)had);
   }
-  etude_error_default_subject(error, plan->name);
-  return etude_error_prefix(error, status, "method %q: ", plan->name);
+  return etude_error_within(error, status, plan->name, "method %q: ", plan->name);
 }
 
 etude_status etude_method_load(

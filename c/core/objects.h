@@ -169,7 +169,7 @@ struct etude_method {
   etude_planned_buffer *buffers;
   uint32_t tensor_count;
   etude_tensor *tensors; /* those of the file, in value order */
-  char state_name[16];   /* of an unnamed state buffer, for etude_method_state */
+  char state_name[12];   /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 
   etude_resource *resources;
   etude_scratch_block *scratch;

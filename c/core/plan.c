@@ -164,6 +164,14 @@ const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **o
   return etude_fb_string(&plan->fb, &table, 0, NULL);
 }
 
+size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, size_t size) {
+  const char *overload;
+  const char *name = etude_plan_operator(plan, index, &overload);
+  const size_t used = etude_text_add(out, size, 0, name != NULL ? name : "?");
+  if (overload[0] == '\0') return used;
+  return etude_text_add(out, size, etude_text_add(out, size, used, "."), overload);
+}
+
 uint32_t etude_plan_buffer_count(const etude_plan *plan) {
   return plan->buffer_sizes.count > 0 ? plan->buffer_sizes.count - 1 : 0;
 }

@@ -90,6 +90,9 @@ void etude_plan_instruction_read(
 /* Name and overload ("" for none) of an operator. */
 const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **out_overload);
 
+/* "name.overload", cut to fit; returns the length of the whole. */
+size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, size_t size);
+
 /* Bytes of planned buffer `index`, 0-based. */
 uint64_t etude_plan_buffer_size(const etude_plan *plan, uint32_t index);
 uint32_t etude_plan_buffer_count(const etude_plan *plan);

@@ -172,9 +172,8 @@ static etude_status check_external_keys(const etude_program *program, uint32_t l
     for (uint32_t other = 0; key != NULL && other < last; ++other) {
       uint32_t segment;
       if (!etude_file_find_key(&program->externals[other], key, &segment, NULL)) continue;
-      etude_error_set(error, ETUDE_INVALID_ARGUMENT, "external data files %u and %u both have the key %q", other, last, key);
-      etude_error_subject(error, key);
-      return ETUDE_INVALID_ARGUMENT;
+      return etude_error_about(error, ETUDE_INVALID_ARGUMENT, key, "external data files %u and %u both have the key %q", other,
+                               last, key);
     }
   }
   return ETUDE_OK;
@@ -297,10 +296,9 @@ etude_status etude_program_find_method(
     *out_index = i;
     return ETUDE_OK;
   }
-  etude_error_set(error, ETUDE_NOT_FOUND, "there is no method %q; the program has: ", name);
+  etude_error_about(error, ETUDE_NOT_FOUND, name, "there is no method %q; the program has: ", name);
   for (uint32_t i = 0; i < program->method_count; ++i) {
     if (!etude_error_append(error, "%s%s", i > 0 ? ", " : "", program->methods[i].name)) break;
   }
-  etude_error_subject(error, name);
   return ETUDE_NOT_FOUND;
 }

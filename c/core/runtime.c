@@ -88,9 +88,8 @@ etude_status etude_runtime_add_kernels(
   for (uint32_t i = 0; i < count; ++i) {
     const etude_kernel *have = find_kernel(runtime, kernels[i].name, "");
     if (have == NULL || have->function == kernels[i].function) continue;
-    etude_error_set(error, ETUDE_ALREADY_REGISTERED, "kernel %q is registered already, with another function", kernels[i].name);
-    etude_error_subject(error, kernels[i].name);
-    return ETUDE_ALREADY_REGISTERED;
+    return etude_error_about(error, ETUDE_ALREADY_REGISTERED, kernels[i].name,
+                             "kernel %q is registered already, with another function", kernels[i].name);
   }
   etude_kernel_table *table = etude_alloc_array(&runtime->allocator, 1, sizeof *table, "a kernel table", error);
   if (table == NULL) return ETUDE_OUT_OF_MEMORY;
@@ -124,12 +123,11 @@ etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, co
 }
 
 etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error) {
-  etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is not registered; there are: ", name);
+  etude_error_about(error, ETUDE_NOT_FOUND, name, "backend %q is not registered; there are: ", name);
   for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) {
     if (!etude_error_append(error, "%s%s", entry->name, entry->next != NULL ? ", " : "")) break;
   }
   if (runtime->backends == NULL) etude_error_append(error, "none");
-  etude_error_subject(error, name);
   return ETUDE_NOT_FOUND;
 }
 
@@ -155,9 +153,7 @@ etude_status etude_runtime_register_backend(
   const etude_backend_entry *have = etude_runtime_find_backend(runtime, name);
   if (have != NULL && have->source == backend && have->self == self) return ETUDE_OK;
   if (have != NULL) {
-    etude_error_set(error, ETUDE_ALREADY_REGISTERED, "a backend %q is registered already", name);
-    etude_error_subject(error, name);
-    return ETUDE_ALREADY_REGISTERED;
+    return etude_error_about(error, ETUDE_ALREADY_REGISTERED, name, "a backend %q is registered already", name);
   }
   etude_backend_entry *entry = etude_alloc_array(&runtime->allocator, 1, sizeof *entry, "a backend", error);
   if (entry == NULL) return ETUDE_OUT_OF_MEMORY;
@@ -192,9 +188,8 @@ etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char
     free_entry(runtime, entry);
     return ETUDE_OK;
   }
-  etude_error_set(error, ETUDE_INVALID_STATE, "backend %q is in use by %u loaded delegates: free their methods first", name, users);
-  etude_error_subject(error, name);
-  return ETUDE_INVALID_STATE;
+  return etude_error_about(error, ETUDE_INVALID_STATE, name,
+                           "backend %q is in use by %u loaded delegates: free their methods first", name, users);
 }
 
 uint32_t etude_runtime_backend_count(const etude_runtime *runtime) {

@@ -128,9 +128,7 @@ etude_status etude_program_named_segment(etude_program *program, const char *key
     *out_file = file;
     return ETUDE_OK;
   }
-  const etude_status status = etude_error_set(
-      error, ETUDE_NOT_FOUND, "there is no named data %q in the program or its %u external data file(s)%s", key,
+  return etude_error_about(
+      error, ETUDE_NOT_FOUND, key, "there is no named data %q in the program or its %u external data file(s)%s", key,
       program->external_count, program->external_count == 0 ? ": is a .ptd missing?" : "");
-  etude_error_subject(error, key);
-  return status;
 }

@@ -96,10 +96,8 @@ etude_status etude_program_external_data(etude_program *program, etude_plan *pla
                                          etude_data_file **out_file, uint32_t *out_segment, etude_error *error) {
   (void)plan;
   if (program->external_count == 0) {
-    etude_error_set(error, ETUDE_INVALID_STATE, "tensor %q is external data: give the .ptd file when loading the program",
-                    tensor->name);
-    etude_error_subject(error, tensor->name);
-    return ETUDE_INVALID_STATE;
+    return etude_error_about(error, ETUDE_INVALID_STATE, tensor->name,
+                             "tensor %q is external data: give the .ptd file when loading the program", tensor->name);
   }
   for (uint32_t i = 0; i < program->external_count; ++i) {
     etude_data_file *file = &program->externals[i];
@@ -109,18 +107,15 @@ etude_status etude_program_external_data(etude_program *program, etude_plan *pla
     etude_status status = ETUDE_OK;
     if (!same_layout(&fb, &layout, tensor) || *out_segment >= file->segment_count ||
         file->segments[*out_segment].size < tensor->nbytes) {
-      status = etude_error_set(error, ETUDE_INVALID_EXTERNAL_DATA,
-                               "external data %q has another dtype, shape, dim order or size than the program wants: %y %D",
-                               tensor->name, (int)tensor->scalar_type, tensor->sizes, (uint32_t)tensor->rank);
-      etude_error_subject(error, tensor->name);
+      status = etude_error_about(error, ETUDE_INVALID_EXTERNAL_DATA, tensor->name,
+                                 "external data %q has another dtype, shape, dim order or size than the program wants: %y %D",
+                                 tensor->name, (int)tensor->scalar_type, tensor->sizes, (uint32_t)tensor->rank);
     }
     *out_file = file;
     return status;
   }
-  etude_error_set(error, ETUDE_NOT_FOUND, "none of the %u external data files has the tensor %q", program->external_count,
-                  tensor->name);
-  etude_error_subject(error, tensor->name);
-  return ETUDE_NOT_FOUND;
+  return etude_error_about(error, ETUDE_NOT_FOUND, tensor->name, "none of the %u external data files has the tensor %q",
+                           program->external_count, tensor->name);
 }
 
 /* Where a mutable tensor's initial value stands in the program file. */
@@ -223,6 +218,17 @@ uint32_t etude_method_state_count(const etude_method *method) {
   return count;
 }
 
+/* "#" and a number, for a state buffer without name. */
+static const char *number_name(etude_method *method, uint32_t number) {
+  char *at = method->state_name + sizeof method->state_name - 1; /* a NUL stands here from the start */
+  do {
+    *--at = (char)('0' + number % 10);
+    number /= 10;
+  } while (number > 0);
+  *--at = '#';
+  return at;
+}
+
 /* The `index`th state buffer: its tensor, and the value and plan entry it comes from. */
 static etude_status find(const etude_method *method, uint32_t index, etude_plan *plan, etude_plan_tensor *out_entry,
                          etude_tensor **out_tensor, const char **out_name, etude_error *error) {
@@ -235,8 +241,7 @@ static etude_status find(const etude_method *method, uint32_t index, etude_plan 
     if (((*out_tensor)->flags & ETUDE_TENSOR_STATE) == 0 || left-- != 0) continue;
     *out_name = out_entry->name;
     if (out_entry->name == NULL) {
-      etude_format(((etude_method *)(uintptr_t)method)->state_name, sizeof method->state_name, "#%u", i);
-      *out_name = method->state_name;
+      *out_name = number_name((etude_method *)(uintptr_t)method, i);
     }
     return ETUDE_OK;
   }
@@ -265,13 +270,12 @@ etude_status etude_method_find_state(
     *out_index = i;
     return ETUDE_OK;
   }
-  etude_error_set(error, ETUDE_NOT_FOUND, "method %q has no state buffer %q; it has: ", method->name, name);
+  etude_error_about(error, ETUDE_NOT_FOUND, name, "method %q has no state buffer %q; it has: ", method->name, name);
   for (uint32_t i = 0; i < count; ++i) {
     if (etude_method_state(method, i, &other, NULL, NULL) != ETUDE_OK) break;
     if (!etude_error_append(error, "%s%s", i > 0 ? ", " : "", other)) break;
   }
   if (count == 0) etude_error_append(error, "none");
-  etude_error_subject(error, name);
   return ETUDE_NOT_FOUND;
 }
 

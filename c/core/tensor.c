@@ -5,34 +5,27 @@
 #include "deps.h"
 #include "error.h"
 
-static const struct {
-  uint8_t size;
-  char name[15];
-} scalar_types[ETUDE_SCALAR_TYPE_COUNT] = {
-    {1, "byte"},         {1, "char"},          {2, "short"},          {4, "int"},
-    {8, "long"},         {2, "half"},          {4, "float"},          {8, "double"},
-    {4, "complex_half"}, {8, "complex_float"}, {16, "complex_double"},{1, "bool"},
-    {1, "qint8"},        {1, "quint8"},        {4, "qint32"},         {2, "bfloat16"},
-    {1, "quint4x2"},     {1, "quint2x4"},      {1, "bits1x8"},        {1, "bits2x4"},
-    {1, "bits4x2"},      {1, "bits8"},         {2, "bits16"},         {1, "float8_e5m2"},
-    {1, "float8_e4m3"},  {1, "float8_e5m2uz"}, {1, "float8_e4m3uz"},  {2, "uint16"},
-    {4, "uint32"},       {8, "uint64"},
-};
-
-static bool is_scalar_type(int32_t type) { return type >= 0 && type < ETUDE_SCALAR_TYPE_COUNT; }
-
 size_t etude_scalar_size(int32_t scalar_type) {
-  return is_scalar_type(scalar_type) ? scalar_types[scalar_type].size : 0;
+  static const uint8_t sizes[ETUDE_SCALAR_TYPE_COUNT] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
+                                                         2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1,  1, 2, 4, 8};
+  return scalar_type >= 0 && scalar_type < ETUDE_SCALAR_TYPE_COUNT ? sizes[scalar_type] : 0;
 }
 
 const char *etude_scalar_name(int32_t scalar_type) {
-  return is_scalar_type(scalar_type) ? scalar_types[scalar_type].name : "invalid";
+  static const char names[] =
+      "byte\0char\0short\0int\0long\0half\0float\0double\0complex_half\0complex_float\0complex_double\0bool\0"
+      "qint8\0quint8\0qint32\0bfloat16\0quint4x2\0quint2x4\0bits1x8\0bits2x4\0bits4x2\0bits8\0bits16\0"
+      "float8_e5m2\0float8_e4m3\0float8_e5m2uz\0float8_e4m3uz\0uint16\0uint32\0uint64\0invalid";
+  const bool exists = scalar_type >= 0 && scalar_type < ETUDE_SCALAR_TYPE_COUNT;
+  return etude_text_nth(names, exists ? (uint32_t)scalar_type : ETUDE_SCALAR_TYPE_COUNT);
 }
 
 const char *etude_value_kind_name(int32_t tag) {
-  static const char names[][19] = {"None", "Tensor", "String", "Double", "Int", "Bool", "ListBool", "ListDouble",
-                                   "ListInt", "ListTensor", "ListScalar", "ListOptionalTensor"};
-  return tag >= 0 && (size_t)tag < sizeof names / sizeof names[0] ? names[tag] : "Unknown";
+  static const char names[] =
+      "None\0Tensor\0String\0Double\0Int\0Bool\0ListBool\0ListDouble\0ListInt\0ListTensor\0ListScalar\0"
+      "ListOptionalTensor\0Unknown";
+  const int32_t count = ETUDE_VALUE_OPTIONAL_TENSOR_LIST + 1;
+  return etude_text_nth(names, (uint32_t)(tag >= 0 && tag < count ? tag : count));
 }
 
 size_t etude_tensor_numel(const etude_tensor *tensor) {

@@ -202,6 +202,5 @@ etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out, etude_er
   memset(out, 0, sizeof *out);
   const etude_status status = check_all(plan, out, error);
   if (status == ETUDE_OK) return status;
-  etude_error_subject(error, plan->name);
-  return etude_error_prefix(error, status, "method %q: ", plan->name);
+  return etude_error_within(error, status, plan->name, "method %q: ", plan->name);
 }

@@ -148,7 +148,7 @@ static void fail_at_each_call(const scenario *s, files *in) {
       return;
     }
     CHECK_STATUS(ETUDE_OUT_OF_MEMORY, status, &error);
-    CHECK(error.message[0] != '\0');
+    CHECK_MESSAGE(error.message[0] != '\0');
   }
   CHECK(!"success within the largest number of calls");
 }

@@ -14,10 +14,10 @@ static void test_error_formats(void) {
   CHECK(error.status == ETUDE_NOT_FOUND);
   CHECK_TEXT(error.message, "a text b -5 c 4000000000 d 77 e -9223372036854775808 f ");
   CHECK_TEXT(error.message, "g 'it' h %");
-  CHECK(strstr(error.message, "beef") != NULL || strstr(error.message, "BEEF") != NULL);
+  CHECK_MESSAGE(strstr(error.message, "beef") != NULL || strstr(error.message, "BEEF") != NULL);
   (void)view_tensor(&view, ETUDE_FLOAT, data, 2, 2, 3);
   (void)etude_error_set(&error, ETUDE_INVALID_ARGUMENT, "%T %y %D", &view.tensor, (int)ETUDE_LONG, sizes, (uint32_t)3);
-  CHECK(strcmp(error.message, "float [2, 3] long [4, 0, 7]") == 0);
+  CHECK_MESSAGE(strcmp(error.message, "float [2, 3] long [4, 0, 7]") == 0);
 }
 
 static void test_error_is_cut_never_overrun(void) {
@@ -34,7 +34,7 @@ static void test_error_is_cut_never_overrun(void) {
   memset(error, 0, sizeof *error);
   (void)etude_error_set(error, ETUDE_INTERNAL, "%s", text);
   etude_error_subject(error, text);
-  CHECK(strlen(error->message) == sizeof error->message - 1);
+  CHECK_MESSAGE(strlen(error->message) == sizeof error->message - 1);
   CHECK(strlen(error->subject) == sizeof error->subject - 1);
   for (size_t i = 0; i < sizeof box.guard; i++) {
     CHECK(box.guard[i] == 0x77);
@@ -55,7 +55,7 @@ static void test_error_in_a_larger_block(void) {
   memset(&block, 0, sizeof block);
   block.error.struct_size = (uint32_t)sizeof block;
   (void)etude_error_set(&block.error, ETUDE_INTERNAL, "%s", text);
-  CHECK(strlen(block.bytes + offsetof(etude_error, message)) == sizeof text - 1);
+  CHECK_MESSAGE(strlen(block.bytes + offsetof(etude_error, message)) == sizeof text - 1);
 }
 
 static void test_status_names(void) {

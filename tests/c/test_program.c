@@ -45,8 +45,8 @@ static void test_what_is_no_program(void) {
   memcpy(bytes + 4, "ET12", 4);
   CHECK_STATUS(ETUDE_INVALID_PROGRAM, load_bytes(bytes, size / 2, 0, &error), &error);
   /* four different mistakes, four different sentences */
-  CHECK(strcmp(empty_text, png_text) != 0 && strcmp(png_text, version_text) != 0);
-  CHECK(strcmp(error.message, png_text) != 0 && strcmp(error.message, version_text) != 0);
+  CHECK_MESSAGE(strcmp(empty_text, png_text) != 0 && strcmp(png_text, version_text) != 0);
+  CHECK_MESSAGE(strcmp(error.message, png_text) != 0 && strcmp(error.message, version_text) != 0);
   free(bytes);
 }
 
@@ -332,10 +332,10 @@ static void test_missing_operators_are_listed_once(void) {
   CHECK_STATUS(ETUDE_OPERATOR_MISSING, etude_method_load(program, "forward", NULL, &method, &error), &error);
   for (int i = 0; i < 4; i++) {
     const char *first = strstr(error.message, names[i]);
-    CHECK(first != NULL && strstr(first + 1, names[i]) == NULL);
+    CHECK_MESSAGE(first != NULL && strstr(first + 1, names[i]) == NULL);
   }
   while (etude_program_missing_operator(program, 0, count, text, sizeof text, &error) == ETUDE_OK) {
-    CHECK_TEXT(text, "float");
+    CHECK(strstr(text, "float") != NULL);
     count++;
   }
   CHECK(count == 4);
