@@ -4,14 +4,15 @@
 
 #include "etude/kernel.h"
 
-/* Define a kernel: KERNEL(etude_aten_relu_out) { ... } */
-#define KERNEL(function) \
+/* Define a kernel, or only declare it: KERNEL(etude_aten_relu_out) { ... } */
+#define KERNEL(function)                                                                          \
+  etude_status function(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count); \
   etude_status function(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count)
 
 /* Return the status of a failed call from the kernel. */
-#define TRY(call)                              \
-  do {                                         \
-    const etude_status try_status = (call);    \
+#define TRY(call)                                  \
+  do {                                             \
+    const etude_status try_status = (call);        \
     if (try_status != ETUDE_OK) return try_status; \
   } while (0)
 

@@ -5,27 +5,13 @@
 
 /* ----- clamp ----- */
 
-/* min(max(a, b), c): nan in any of them wins, and so does the upper bound where the bounds cross. Each step is a
-   plain choice by one comparison, which is what compilers can make vector code of. */
-#define CLAMP_LOOP(name, T)                                                              \
-  static void name(void *out, const void *const *in, size_t count, const void *params) { \
-    const T *const x = in[0];                                                            \
-    const T *const low = in[1];                                                          \
-    const T *const high = in[2];                                                         \
-    T *const to = out;                                                                   \
-    (void)params;                                                                        \
-    ETUDE_INDEPENDENT                                                                    \
-    for (size_t i = 0; i < count; ++i) {                                                 \
-      const T a = x[i], b = low[i], c = high[i];                                         \
-      const T above = b > a ? b : a;                                                     \
-      const T raised = b != b ? b : above;                                               \
-      const T below = raised > c ? c : raised;                                           \
-      to[i] = c != c ? c : below;                                                        \
-    }                                                                                    \
-  }
-CLAMP_LOOP(clamp_float, float)
-CLAMP_LOOP(clamp_double, double)
-CLAMP_LOOP(clamp_int, int64_t)
+/* min(max(a, b), c): nan in any of them wins, and so does the upper bound where the bounds cross. Each choice is by
+   one plain comparison, which is what compilers can make vector code of. */
+#define RAISED(a, b) ((b) != (b) ? (b) : (b) > (a) ? (b) : (a))
+#define LOWERED(a, c) ((c) != (c) ? (c) : (a) > (c) ? (c) : (a))
+ETUDE_LOOP_3(clamp_float, float, float, , LOWERED(RAISED(a, b), c))
+ETUDE_LOOP_3(clamp_double, double, double, , LOWERED(RAISED(a, b), c))
+ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , LOWERED(RAISED(a, b), c))
 static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
 
 /* The least or largest value of a type, which bounds nothing. */
