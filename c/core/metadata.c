@@ -163,6 +163,11 @@ etude_status etude_program_method_memory(
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   ETUDE_TRY(etude_plan_check(&plan, &counts, error));
   ETUDE_TRY(etude_plan_memory(&plan, &counts, &info, error));
+  if (counts.constants && info.total != UINT64_MAX) { /* the method's hold on them */
+    info.structures += sizeof(etude_resource);
+    info.total += sizeof(etude_resource);
+    info.peak += sizeof(etude_resource);
+  }
   give(out_info, &info, sizeof info);
   return ETUDE_OK;
 }

@@ -223,6 +223,7 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
   }
   info.unplanned = method->unplanned_bytes;
   for (const etude_resource *r = method->resources; r != NULL; r = r->next) {
+    info.structures += sizeof *r;
     if (r->file != NULL && r->file->segments[r->segment].owned) info.loaded += r->file->segments[r->segment].size;
   }
   info.scratch = method->scratch_bytes;
