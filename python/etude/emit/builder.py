@@ -689,13 +689,11 @@ def _content(array: Any, dtype: Any, dim_order: Sequence[int] | None) -> tuple[T
     except (TypeError, ValueError) as error:
         raise BuildError(f"cannot make a constant of {type(array).__name__}: {error}") from None
     wanted = numpy_dtype(code)
-    if given.dtype.newbyteorder("<") != wanted:
-        if given.dtype.name == code.name and given.dtype.itemsize == wanted.itemsize:
-            given = given.view(wanted)
-        elif code.name not in ("bool",) and wanted.kind == "u" and not code.name.startswith("uint"):
+    if given.dtype != wanted:
+        native = wanted.name == code.name
+        if not native and given.dtype.name != code.name:
             raise BuildError(f"give {code.name} data as {wanted.name} bits, not {given.dtype}")
-        else:
-            given = given.astype(wanted)
+        given = given.astype(wanted) if native else given.view(wanted)
     looks = spec(code, given.shape, dim_order=dim_order)
     return looks, np.ascontiguousarray(given.transpose(looks.order())).tobytes()
 

@@ -106,8 +106,10 @@ def as_dtype(value: Any) -> DType:
         if name in DType.__members__:
             return DType[name]
     try:
-        dtype = np.dtype(value)
+        dtype = np.dtype(value) if value is not None else None
     except TypeError:
+        dtype = None
+    if dtype is None:
         raise EmitError(f"{value!r} is not an element type") from None
     found = _FROM_NUMPY.get(dtype.newbyteorder("<"))
     if found is None and dtype.name in DType.__members__:  # bfloat16 and the float8 types of ml_dtypes

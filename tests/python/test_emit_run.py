@@ -1,0 +1,107 @@
+"""Written files in etude itself: outputs must be those worked out with numpy, or the goldens of the corpus."""
+
+import emit_programs
+import numpy as np
+import pytest
+
+import etude
+from etude.emit import program_bytes, read_data_file, read_program, data_file_bytes
+from etude.emit.merge import Source, merge_programs
+from paths import CORPUS, ROOT
+
+LLAMA = ROOT / "tests/data/llama"
+
+
+def close(got, want, rtol, atol):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    if want.dtype.kind in "biu":
+        assert np.array_equal(got, want)
+    else:
+        assert np.allclose(got.astype(np.float64), want.astype(np.float64), rtol, atol, equal_nan=True)
+
+
+def run(pte, ptds, calls, rtol, atol):
+    """Execute the calls in order on one loaded program and compare."""
+    program = etude.load(pte, data_path=ptds)
+    for call in calls:
+        outputs = program.load_method(call.method).execute(call.inputs)
+        assert len(outputs) == len(call.outputs)
+        for got, want in zip(outputs, call.outputs):
+            close(got, want, rtol, atol)
+
+
+def run_case(case, tmp_path):
+    ptds = []
+    for name, content in case.ptds.items():
+        (tmp_path / name).write_bytes(content)
+        ptds.append(tmp_path / name)
+    run(case.pte(), ptds, case.calls, case.rtol, case.atol)
+
+
+@pytest.mark.parametrize("name", emit_programs.CASES)
+def test_built_programs(name, tmp_path):
+    run_case(emit_programs.make(name), tmp_path)
+
+
+def test_planned_execution_equals_unplanned():
+    """Random networks: numpy gives every value memory of its own, the plan does not."""
+    shared = 0
+    for seed in range(120):
+        case = emit_programs.random_network(seed)
+        method = case.builder.build().methods[0]
+        shared += sum(t.nbytes for _, t in method.tensors() if t.allocation) > sum(method.buffer_sizes)
+        run_case(case, None)
+    assert shared > 80  # the plans do share memory
+
+
+def corpus_calls(manifest, name, rename=None):
+    """The calls of a corpus case; only cases with plain tensors."""
+    data = np.load(CORPUS / f"{name}.npz")
+    case = manifest[name]
+    for method, i in case["calls"]:
+        prefix = f"{method}__" + (f"s{i}_" if i else "")
+        sets = case["methods"][method]["sets"][i]
+        inputs = [data[f"{prefix}in{k}"] for k in range(len(sets["inputs"]))]
+        outputs = [data[f"{prefix}out{k}"] for k in range(len(sets["outputs"]))]
+        yield emit_programs.Call((rename or {}).get(method, method), inputs, outputs)
+
+
+WRITTEN_AGAIN = [
+    "add", "lenet", "mha_block", "dynamic_batch", "dynamic_seq_attention", "cond", "cond_nested", "map_loop", "scan_loop", "counter",
+    "counter_initialized", "kv_cache", "two_methods", "shared_state", "external_constants", "constant_methods", "mobilenetv2",
+    "resnet_tiny", "vit_tiny", "llama_tiny", "unplanned_io", "zero_size", "rank0", "alias_outputs", "multi_output",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_AGAIN)
+def test_corpus_written_again(name, manifest, tmp_path):
+    tolerance = manifest[name]["tolerance"]
+    ptds = []
+    for file in manifest[name]["files"]["ptd"]:
+        (tmp_path / file).write_bytes(data_file_bytes(read_data_file(CORPUS / file)))
+        ptds.append(tmp_path / file)
+    pte = program_bytes(read_program(CORPUS / f"{name}.pte"))
+    run(pte, ptds, corpus_calls(manifest, name), tolerance["rtol"], tolerance["atol"])
+
+
+def test_prefill_and_decode_exported_apart_and_merged(manifest):
+    """At most 1.05 times the file exported together, the goldens of both methods, state handed over."""
+    merged = program_bytes(merge_programs([Source(n, read_program(LLAMA / n)) for n in ("prefill.pte", "decode.pte")]))
+    joint = (CORPUS / "llama_tiny.pte").stat().st_size
+    print(f"\nmerged {len(merged)} bytes, exported together {joint}: {len(merged) / joint:.3f}")
+    assert len(merged) <= 1.05 * joint
+    run(merged, [], corpus_calls(manifest, "llama_tiny"), 1e-4, 1e-5)
+
+
+def test_states_of_merged_programs_stay_apart(manifest):
+    """Stateful programs merged, and called in turn."""
+    names = ["counter", "counter_initialized", "kv_cache", "shared_state", "lenet"]
+    sources, rounds = [], []
+    for name in names:
+        program = read_program(CORPUS / f"{name}.pte")
+        rename = {m.name: f"{name}.{m.name}" for m in program.methods}
+        sources.append(Source(name, program, rename))
+        rounds.append(list(corpus_calls(manifest, name, rename)))
+    calls = [r[k] for k in range(max(map(len, rounds))) for r in rounds if k < len(r)]
+    run(program_bytes(merge_programs(sources)), [], calls, 1e-4, 1e-5)
