@@ -41,6 +41,41 @@ ETUDE_API const etude_kernel *etude_portable_kernels(uint32_t *out_count);
 /** Register the backends compiled into this build. */
 ETUDE_API etude_status etude_register_builtin_backends(etude_runtime *runtime, etude_error *error);
 
+/** A plugin that is loaded into a runtime; see plugin.h for how to write one. */
+typedef struct etude_plugin_library etude_plugin_library;
+
+/**
+ * Load the shared library at @p path and register its backends. The path is taken as it is: nothing is searched.
+ * Nothing stays registered or loaded on failure: ::ETUDE_NOT_FOUND (no such file), ::ETUDE_ACCESS_FAILED (the system
+ * can't load it, with its reason), ::ETUDE_INVALID_ARGUMENT (no plugin), ::ETUDE_NOT_SUPPORTED (built for another
+ * ABI version), ::ETUDE_ALREADY_REGISTERED (a name in use), or what the plugin returned. A set-up call, as
+ * ::etude_runtime_register_backend.
+ */
+ETUDE_API etude_status etude_plugin_load(
+    etude_runtime *runtime, const char *path, etude_plugin_library **out_library, etude_error *error);
+
+/** Name of backend @p index of the plugin, NULL beyond the last. Lives until the plugin is unloaded. */
+ETUDE_API const char *etude_plugin_backend(const etude_plugin_library *library, uint32_t index);
+
+/**
+ * Take the plugin's backends out and unload the library, before the runtime is freed. ::ETUDE_INVALID_STATE, changing
+ * nothing, while a loaded method uses one of them. NULL is fine. Schemas read from the runtime die with it.
+ */
+ETUDE_API etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *error);
+
+/**
+ * Check that the options of a registered backend behave as its schema says: defaults can be read, bounds are
+ * accepted, what lies beyond them, has the wrong type, is read-only or unknown is refused with the right subject,
+ * a value set can be read, and a refused call over several backends changes nothing. FOR AUTHORS.
+ *
+ * `report` (may be NULL) hears of each check. Process-wide options are changed meanwhile and put back at the end, so
+ * nothing else should use the backend. ::ETUDE_INVALID_STATE and the number of failed checks in @p out_failed
+ * (may be NULL) where there are any.
+ */
+ETUDE_API etude_status etude_check_backend(
+    etude_runtime *runtime, const char *backend, void (*report)(void *arg, bool passed, const char *what), void *arg,
+    uint32_t *out_failed, etude_error *error);
+
 /** A runtime for a host: malloc, host hooks, portable kernels, built-in backends. Ended by ::etude_host_runtime_free. */
 ETUDE_API etude_status etude_host_runtime_create(uint32_t threads, etude_runtime **out_runtime, etude_error *error);
 ETUDE_API void etude_host_runtime_free(etude_runtime *runtime);

@@ -33,7 +33,10 @@ typedef struct etude_data_loader {
   void (*close)(void *self);
 } etude_data_loader;
 
-/** A loader over memory, which is borrowed: it must stay until the program is freed. */
+/**
+ * A loader over memory, which is borrowed: it must stay until the program is freed, unless the program is loaded
+ * with `copy`.
+ */
 ETUDE_API etude_data_loader etude_data_from_memory(const void *data, size_t size);
 
 /** How much is checked by ::etude_program_load itself; the rest is checked where it is used. */
@@ -48,7 +51,7 @@ typedef struct etude_program_config {
   int32_t verification;
   /** Memory of the program and, by default, of its methods. NULL = the runtime's. Copied. */
   const etude_allocator *allocator;
-  /** Loaders of `.ptd` files, copied. A key in more than one of them is an error. */
+  /** Array of loaders of `.ptd` files, copied; all have the `struct_size` of the first. A key in more than one of them is an error. */
   const etude_data_loader *external;
   uint32_t external_count;
   /** Load-time options for every method loaded from the program; copied. */
@@ -56,9 +59,11 @@ typedef struct etude_program_config {
   const etude_backend_options *backend_options;
   /** True: an option for a backend that no method uses is logged as a warning. False: it is an error. */
   bool unused_options_warn;
+  /** True: read the whole file into memory of the program first, so that what the loader reads from need not stay. */
+  bool copy;
 } etude_program_config;
 
-#define ETUDE_PROGRAM_CONFIG_INIT {(uint32_t)sizeof(etude_program_config), 0, NULL, NULL, 0, 0, NULL, false}
+#define ETUDE_PROGRAM_CONFIG_INIT {(uint32_t)sizeof(etude_program_config), 0, NULL, NULL, 0, 0, NULL, false, false}
 
 /**
  * Open a program. On success it owns @p loader and the external loaders (and closes them when freed); on

@@ -1,0 +1,251 @@
+/* Plugins: shared libraries with backends. A plugin reaches the host through a table of functions and nothing else;
+ * it is opened with its symbols kept to itself, so that two plugins can't meet.
+ *
+ * The record of a plugin is made with the runtime's allocator. Its backends stand in the runtime's registry like all
+ * others; the record only remembers their names, to take them out again before the code that they run goes away. */
+#include "etude/plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "etude/host.h"
+
+#ifndef PATH_MAX
+#define PATH_MAX 4096
+#endif
+
+typedef struct plugin_backend {
+  struct plugin_backend *next; /* registered later */
+  char name[ETUDE_BACKEND_NAME_SIZE];
+} plugin_backend;
+
+struct etude_plugin_registrar {
+  etude_runtime *runtime;
+  plugin_backend *backends;
+};
+
+struct etude_plugin_library {
+  etude_plugin_registrar registrar;
+  void *library; /* of dlopen */
+};
+
+typedef const etude_plugin *(*entry_function)(uint32_t host_abi);
+
+/* ---- the host's table ---- */
+
+static etude_status register_backend(
+    etude_plugin_registrar *registrar, const char *name, const etude_backend *backend, void *self, etude_error *error) {
+  const etude_allocator *allocator = etude_runtime_allocator(registrar->runtime);
+  plugin_backend **end = &registrar->backends;
+  plugin_backend *record;
+  etude_status status;
+
+  for (uint32_t i = 0; name != NULL && i < etude_runtime_backend_count(registrar->runtime); i++) {
+    if (strcmp(etude_runtime_backend_name(registrar->runtime, i), name) == 0) {
+      /* The registry would let the same vtable pass again; here it would be unregistered twice. */
+      etude_error_set(error, ETUDE_ALREADY_REGISTERED, "a backend %q is registered already", name);
+      etude_error_subject(error, name);
+      return ETUDE_ALREADY_REGISTERED;
+    }
+  }
+  record = allocator->alloc(allocator->self, sizeof *record, sizeof(void *));
+  if (record == NULL) {
+    return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a plugin's backend");
+  }
+  status = etude_runtime_register_backend(registrar->runtime, name, backend, self, error);
+  if (status != ETUDE_OK) {
+    allocator->free(allocator->self, record, sizeof *record);
+    return status;
+  }
+  record->next = NULL;
+  memcpy(record->name, name, strlen(name) + 1);
+  while (*end != NULL) {
+    end = &(*end)->next;
+  }
+  *end = record;
+  return ETUDE_OK;
+}
+
+static const etude_allocator *allocator_of(const etude_plugin_registrar *registrar) {
+  return etude_runtime_allocator(registrar->runtime);
+}
+
+static const etude_hooks *hooks_of(const etude_plugin_registrar *registrar) {
+  return etude_runtime_hooks(registrar->runtime);
+}
+
+static const etude_host_api host_api = {
+    sizeof(etude_host_api),
+    ETUDE_ABI_VERSION,
+    register_backend,
+    allocator_of,
+    hooks_of,
+    etude_error_set,
+    etude_error_subject,
+    etude_scalar_size,
+    etude_scalar_name,
+    etude_value_kind_name,
+    etude_tensor_numel,
+    etude_tensor_nbytes,
+    etude_tensor_is_contiguous,
+    etude_tensor_same_layout,
+    etude_init_context_method_name,
+    etude_init_context_allocator,
+    etude_init_context_spec_count,
+    etude_init_context_spec,
+    etude_init_context_find_spec,
+    etude_init_context_named_data,
+    etude_init_context_release,
+    etude_init_context_option_bool,
+    etude_init_context_option_int,
+    etude_init_context_option_string,
+    etude_init_context_log,
+    etude_execute_context_method_name,
+    etude_execute_context_scratch,
+    etude_execute_context_resize,
+    etude_execute_context_parallel_for,
+    etude_execute_context_option_bool,
+    etude_execute_context_option_int,
+    etude_execute_context_option_string,
+};
+
+/* ---- loading ---- */
+
+static etude_status fail(etude_error *error, const char *path, etude_status status, const char *what) {
+  return etude_error_set(error, status, "plugin %q: %s", path, what);
+}
+
+/* Open the file that `path` names, and no other: dlopen would search for a name without a slash. */
+static etude_status open_library(const char *path, void **out_library, etude_error *error) {
+  char name[PATH_MAX];
+  struct stat info;
+  const int length = snprintf(name, sizeof name, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+
+  if (length < 0 || (size_t)length >= sizeof name) {
+    return fail(error, path, ETUDE_INVALID_ARGUMENT, "the path is too long");
+  }
+  if (stat(name, &info) != 0) {
+    return fail(error, path, errno == ENOENT ? ETUDE_NOT_FOUND : ETUDE_ACCESS_FAILED, strerror(errno));
+  }
+  *out_library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  return *out_library != NULL ? ETUDE_OK : fail(error, path, ETUDE_ACCESS_FAILED, dlerror());
+}
+
+static etude_status ask_plugin(void *library, const char *path, const etude_plugin **out_plugin, etude_error *error) {
+  entry_function entry = NULL;
+  void *symbol = dlsym(library, "etude_plugin_entry");
+  const etude_plugin *plugin;
+
+  if (symbol == NULL) {
+    return fail(error, path, ETUDE_INVALID_ARGUMENT, "it has no function etude_plugin_entry, so it is no plugin of etude");
+  }
+  memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast for this; POSIX promises that the bytes are the same */
+  plugin = entry(ETUDE_ABI_VERSION);
+  if (plugin == NULL) {
+    return fail(error, path, ETUDE_NOT_SUPPORTED, "it says that it can't work with this version of etude");
+  }
+  if (plugin->abi_version != ETUDE_ABI_VERSION) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED,
+                           "plugin %q was built for ABI version %u, this library has %u: build it again", path,
+                           plugin->abi_version, (uint32_t)ETUDE_ABI_VERSION);
+  }
+  if (plugin->struct_size < sizeof *plugin || plugin->register_backends == NULL) {
+    return fail(error, path, ETUDE_INVALID_ARGUMENT, "its description is incomplete");
+  }
+  *out_plugin = plugin;
+  return ETUDE_OK;
+}
+
+/* Take out what is registered, and forget the record. The library stays open. */
+static void drop_backends(etude_plugin_library *library) {
+  const etude_allocator *allocator = etude_runtime_allocator(library->registrar.runtime);
+
+  while (library->registrar.backends != NULL) {
+    plugin_backend *record = library->registrar.backends;
+
+    library->registrar.backends = record->next;
+    (void)etude_runtime_unregister_backend(library->registrar.runtime, record->name, NULL);
+    allocator->free(allocator->self, record, sizeof *record);
+  }
+}
+
+static etude_status register_all(etude_plugin_library *library, const char *path, etude_error *error) {
+  const etude_plugin *plugin = NULL;
+  etude_status status = ask_plugin(library->library, path, &plugin, error);
+
+  if (status != ETUDE_OK) {
+    return status;
+  }
+  status = plugin->register_backends(&host_api, &library->registrar, error);
+  if (status == ETUDE_OK && library->registrar.backends == NULL) {
+    return fail(error, path, ETUDE_INVALID_ARGUMENT, "it registers no backend");
+  }
+  return status;
+}
+
+etude_status etude_plugin_load(
+    etude_runtime *runtime, const char *path, etude_plugin_library **out_library, etude_error *error) {
+  const etude_allocator *allocator;
+  etude_plugin_library *library;
+  etude_status status;
+
+  if (runtime == NULL || out_library == NULL || path == NULL || path[0] == '\0') {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "etude_plugin_load needs a runtime, a path, and a place for the plugin");
+  }
+  allocator = etude_runtime_allocator(runtime);
+  library = allocator->alloc(allocator->self, sizeof *library, sizeof(void *));
+  if (library == NULL) {
+    return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a plugin");
+  }
+  library->registrar.runtime = runtime;
+  library->registrar.backends = NULL;
+  status = open_library(path, &library->library, error);
+  if (status == ETUDE_OK) {
+    status = register_all(library, path, error);
+    if (status == ETUDE_OK) {
+      *out_library = library;
+      return ETUDE_OK;
+    }
+    drop_backends(library);
+    (void)dlclose(library->library);
+  }
+  allocator->free(allocator->self, library, sizeof *library);
+  return status;
+}
+
+const char *etude_plugin_backend(const etude_plugin_library *library, uint32_t index) {
+  const plugin_backend *record = library->registrar.backends;
+
+  while (record != NULL && index-- > 0) {
+    record = record->next;
+  }
+  return record != NULL ? record->name : NULL;
+}
+
+etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *error) {
+  const etude_allocator *allocator;
+
+  if (library == NULL) {
+    return ETUDE_OK;
+  }
+  for (const plugin_backend *record = library->registrar.backends; record != NULL; record = record->next) {
+    const uint32_t users = etude_runtime_backend_users(library->registrar.runtime, record->name);
+
+    if (users > 0) {
+      etude_error_set(error, ETUDE_INVALID_STATE,
+                      "the plugin's backend %q is in use by %u loaded delegates: free their methods first", record->name,
+                      users);
+      etude_error_subject(error, record->name);
+      return ETUDE_INVALID_STATE;
+    }
+  }
+  drop_backends(library);
+  (void)dlclose(library->library);
+  allocator = etude_runtime_allocator(library->registrar.runtime);
+  allocator->free(allocator->self, library, sizeof *library);
+  return ETUDE_OK;
+}
