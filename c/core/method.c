@@ -531,8 +531,8 @@ static etude_status load_failed(const etude_plan *plan, etude_status status, uin
 etude_status etude_method_load(
     etude_program *program, const char *name, const etude_method_config *config, etude_method **out_method,
     etude_error *error) {
-  static const etude_method_config defaults = ETUDE_METHOD_CONFIG_INIT;
-  if (config == NULL) config = &defaults;
+  etude_method_config settings;
+  etude_struct_read(&settings, sizeof settings, config);
   uint32_t index;
   etude_plan plan;
   etude_plan_counts counts;
@@ -542,13 +542,13 @@ etude_status etude_method_load(
   ETUDE_TRY(etude_plan_check(&plan, &counts, error));
   ETUDE_TRY(missing_operators(&plan, error));
   ETUDE_TRY(etude_plan_memory(&plan, &counts, &memory, error));
-  ETUDE_TRY(check_limit(&plan, &memory, config->memory_limit, error));
+  ETUDE_TRY(check_limit(&plan, &memory, settings.memory_limit, error));
 
   pools p;
-  etude_method *method = new_method(program, &plan, &counts, config, memory.structures, &p, error);
+  etude_method *method = new_method(program, &plan, &counts, &settings, memory.structures, &p, error);
   if (method == NULL) return load_failed(&plan, ETUDE_OUT_OF_MEMORY, memory.total, 0, error);
   method->index = index;
-  const etude_status status = load(method, &plan, config, &p, error);
+  const etude_status status = load(method, &plan, &settings, &p, error);
   if (status == ETUDE_OK) {
     *out_method = method;
     return ETUDE_OK;

@@ -3,6 +3,7 @@
 #define ETUDE_CORE_OBJECTS_H_
 
 #include "conf.h"
+#include "deps.h"
 #include "error.h"
 #include "etude/method.h"
 #include "flatbuf.h"
@@ -86,6 +87,7 @@ struct etude_program {
   etude_fb_vector inline_payloads;
   etude_shared_buffer *shared;
   struct etude_option_rows *options; /* load-time options, NULL = none */
+  uint8_t *copy;                     /* of the whole file, where the caller asked for one */
   bool unused_options_warn;
 };
 
@@ -210,6 +212,16 @@ static inline void *etude_alloc(const etude_allocator *allocator, size_t size, s
 
 static inline void etude_release(const etude_allocator *allocator, void *ptr, size_t size) {
   if (ptr != NULL) allocator->free(allocator->self, ptr, size);
+}
+
+/* Read a caller's struct, whose first member is its size: what an older caller does not have is zero. A size of 0
+   stands for the present one, so that a zeroed struct means default. */
+static inline void etude_struct_read(void *to, size_t size, const void *from) {
+  uint32_t have = 0;
+  memset(to, 0, size);
+  if (from == NULL) return;
+  memcpy(&have, from, sizeof have);
+  memcpy(to, from, have != 0 && have < size ? have : size);
 }
 
 /* NULL and a message on failure. */

@@ -186,8 +186,11 @@ static etude_status open_externals(etude_program *program, const etude_program_c
   if (program->externals == NULL) return ETUDE_OUT_OF_MEMORY;
   memset(program->externals, 0, config->external_count * sizeof *program->externals);
   program->external_count = config->external_count;
+  const size_t stride = config->external->struct_size != 0 ? config->external->struct_size : sizeof(etude_data_loader);
   for (uint32_t i = 0; i < config->external_count; ++i) {
-    const etude_status status = etude_external_open(&program->allocator, &config->external[i], &program->externals[i], error);
+    etude_data_loader loader;
+    etude_struct_read(&loader, sizeof loader, (const uint8_t *)config->external + i * stride);
+    const etude_status status = etude_external_open(&program->allocator, &loader, &program->externals[i], error);
     if (status != ETUDE_OK) return etude_error_prefix(error, status, "external data file %u: ", i);
     ETUDE_TRY(check_external_keys(program, i, error));
   }
@@ -226,11 +229,31 @@ static void dispose(etude_program *program) {
   }
   if (program->methods != NULL) etude_release(&allocator, program->methods, program->method_count * sizeof *program->methods);
   etude_file_clear(&allocator, &program->file);
+  if (program->copy != NULL) etude_release(&allocator, program->copy, (size_t)program->file.loader.size);
   etude_release(&allocator, program, sizeof *program);
+}
+
+/* Read all of the file, and from then on read from there. */
+static etude_status copy_file(etude_program *program, etude_error *error) {
+  const etude_data_loader *loader = &program->file.loader;
+  const uint8_t *data;
+  bool owned;
+  if (loader->size == 0) return ETUDE_OK;
+  ETUDE_TRY(etude_loader_bytes(&program->allocator, loader, 0, loader->size, &data, &owned, error));
+  if (!owned) {
+    uint8_t *copy = etude_alloc_array(&program->allocator, loader->size, 1, "a copy of the file", error);
+    if (copy == NULL) return ETUDE_OUT_OF_MEMORY;
+    memcpy(copy, data, (size_t)loader->size);
+    data = copy;
+  }
+  program->copy = (uint8_t *)(uintptr_t)data;
+  program->file.loader = etude_data_from_memory(data, (size_t)loader->size);
+  return ETUDE_OK;
 }
 
 static etude_status open_program(etude_program *program, const etude_program_config *config, etude_error *error) {
   file_layout layout;
+  if (config->copy) ETUDE_TRY(copy_file(program, error));
   ETUDE_TRY(read_head(&program->allocator, &program->file.loader, &layout, error));
   program->file.flatbuffer_size = (uint32_t)layout.flatbuffer_size;
   ETUDE_TRY(etude_loader_bytes(&program->allocator, &program->file.loader, 0, layout.flatbuffer_size,
@@ -241,33 +264,36 @@ static etude_status open_program(etude_program *program, const etude_program_con
   return etude_option_rows_for_program(program, config, &program->options, error);
 }
 
+static void close_loader(const etude_data_loader *loader) {
+  if (loader->close != NULL) loader->close(loader->self);
+}
+
 etude_status etude_program_load(
     etude_runtime *runtime, const etude_data_loader *loader, const etude_program_config *config,
     etude_program **out_program, etude_error *error) {
-  static const etude_program_config defaults = ETUDE_PROGRAM_CONFIG_INIT;
-  if (config == NULL) config = &defaults;
-  if (config->verification != ETUDE_VERIFY_MINIMAL && config->verification != ETUDE_VERIFY_INTERNAL_CONSISTENCY) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist", config->verification);
+  etude_program_config settings;
+  etude_data_loader source;
+  etude_struct_read(&settings, sizeof settings, config);
+  etude_struct_read(&source, sizeof source, loader);
+  if (settings.verification != ETUDE_VERIFY_MINIMAL && settings.verification != ETUDE_VERIFY_INTERNAL_CONSISTENCY) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist", settings.verification);
   }
-  const etude_allocator allocator = config->allocator != NULL ? *config->allocator : runtime->allocator;
+  const etude_allocator allocator = settings.allocator != NULL ? *settings.allocator : runtime->allocator;
   etude_program *program = etude_alloc_array(&allocator, 1, sizeof *program, "the program", error);
   if (program == NULL) return ETUDE_OUT_OF_MEMORY;
   memset(program, 0, sizeof *program);
   program->runtime = runtime;
   program->allocator = allocator;
-  program->file.loader = *loader;
-  program->unused_options_warn = config->unused_options_warn;
-  const etude_status status = open_program(program, config, error);
+  program->file.loader = source;
+  program->unused_options_warn = settings.unused_options_warn;
+  const etude_status status = open_program(program, &settings, error);
   if (status != ETUDE_OK) {
     dispose(program);
     return status;
   }
+  if (settings.copy) close_loader(&source);
   *out_program = program;
   return ETUDE_OK;
-}
-
-static void close_loader(const etude_data_loader *loader) {
-  if (loader->close != NULL) loader->close(loader->self);
 }
 
 void etude_program_free(etude_program *program) {
