@@ -9,8 +9,8 @@
 
 /* From here on a is read often enough for packing b to pay. */
 #define PACK_ROWS 24u
-/* Below this many multiplications it is not worth waking threads. */
-#define TASK_WORK 524288.0
+/* Multiplications for which one more thread pays. */
+#define TASK_WORK 1048576.0
 /* Up to this many rows, dot products of at least this depth beat packing a transposed b. */
 #define DOT_ROWS 12u
 #define DOT_DEPTH 128u
@@ -47,7 +47,8 @@ etude_gemm etude_gemm_of(size_t m, size_t n, size_t k) {
 }
 
 static void *element(const etude_matrix *matrix, const size_t batch[2], size_t row, size_t col) {
-  const size_t index = batch[0] * matrix->batch[0] + batch[1] * matrix->batch[1] + row * matrix->row + col * matrix->col;
+  const size_t first = batch[0] * matrix->batch[0] + batch[1] * matrix->batch[1];
+  const size_t index = first + row * matrix->row + col * matrix->col;
   return (char *)matrix->data + index * etude_scalar_size(matrix->dtype);
 }
 
@@ -162,7 +163,7 @@ static void tile_converted(const plan *p, etude_tile *tile, const size_t batch[2
 static void run_tiles(const plan *p, etude_tile *tile, const etude_gemm_block *block, const float *b, size_t i0) {
   const etude_gemm *g = p->g;
   for (size_t j = 0; j < block->cols; j += p->simd->tile_cols) {
-    tile->b = b + j;
+    tile->b = block->depth == 0 ? NULL : b + j;
     tile->cols = block->cols - j < p->simd->tile_cols ? (uint32_t)(block->cols - j) : p->simd->tile_cols;
     if (g->c.dtype != ETUDE_FLOAT) {
       tile_converted(p, tile, block->batch, i0, block->j + j);
@@ -192,7 +193,9 @@ static void run_block(const plan *p, const etude_gemm_block *block, size_t i0, s
   tile.c_row = g->c.row;
   tile.c_col = g->c.col;
   tile.b_row = g->b.row;
-  if (p->pack_b || block->cols % p->simd->tile_cols != 0) {
+  if (block->depth == 0) {
+    b = NULL; /* an empty sum reads nothing, and there may be nothing to point to */
+  } else if (p->pack_b || block->cols % p->simd->tile_cols != 0) {
     tile.b_row = divide_up(block->cols, p->simd->tile_cols) * p->simd->tile_cols;
     pack_b(g, block, scratch + p->a_floats, tile.b_row);
     b = scratch + p->a_floats;
@@ -306,7 +309,7 @@ static void divide_work(plan *p) {
   const double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batches[0] * (double)g->batches[1];
   const size_t matrices = g->batches[0] * g->batches[1];
   const size_t col_units = divide_up(g->n, p->unit_cols);
-  p->tasks = work < TASK_WORK ? 1 : ETUDE_GEMM_TASKS;
+  p->tasks = work < TASK_WORK ? 1 : work > ETUDE_GEMM_TASKS * TASK_WORK ? ETUDE_GEMM_TASKS : (size_t)(work / TASK_WORK);
   p->row_units = 1;
   if (matrices * col_units < p->tasks && g->m >= 4 * PACK_ROWS) p->row_units = p->tasks;
   p->unit_rows = divide_up(g->m, p->row_units);
