@@ -186,6 +186,46 @@ KERNEL(etude_aten_gelu_out) {
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "approximate must be 'none' or 'tanh', is %q", approximate);
 }
 
+/* One half of `self` along `dim`, in borrowed arrays: its strides are those of the whole. */
+static etude_tensor half_of(const etude_tensor *self, uint32_t dim, bool upper, int32_t *sizes) {
+  etude_tensor half = *self;
+  memcpy(sizes, self->sizes, self->rank * sizeof *sizes);
+  sizes[dim] /= 2;
+  half.sizes = sizes;
+  if (upper && half.data != NULL) {
+    const size_t elements = (size_t)sizes[dim] * (size_t)self->strides[dim];
+    half.data = (char *)self->data + elements * etude_scalar_size(self->scalar_type);
+  }
+  return half;
+}
+
+/* (self, dim, out, out): the lower half along dim, times the sigmoid of the upper one. */
+ETUDE_LOOP_2(glu_float, float, float, , a * etude_sigmoidf(b))
+ETUDE_LOOP_2(glu_double, double, double, , a / (1 + exp(-b)))
+UNARY_REAL_OP(glu)
+KERNEL(etude_aten_glu_out) {
+  etude_operand operands[2];
+  etude_tensor halves[2];
+  int32_t sizes[2][ETUDE_MAX_RANK];
+  etude_tensor *self, *out;
+  int64_t dim;
+  uint32_t index;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_operand_get(ctx, args, 0, &operands[0]));
+  TRY(etude_arg_tensor(ctx, args, 0, &self));
+  TRY(etude_arg_int(ctx, args, 1, &dim));
+  TRY(etude_arg_out(ctx, args, 2, &out));
+  TRY(etude_arg_dim(ctx, dim, self->rank, &index));
+  if (self == out || self->rank == 0 || self->sizes[index] % 2 != 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T can't be halved in dimension %u", self, index);
+  }
+  for (uint32_t k = 0; k < 2; ++k) {
+    halves[k] = half_of(self, index, k == 1, sizes[k]);
+    operands[k] = etude_operand_tensor(&halves[k]);
+  }
+  return etude_op_run(ctx, &glu_op, operands, 2, out, NULL);
+}
+
 LOOPS_REAL(leaky_relu, const float slope = (float)p[0].d;, a > 0 ? a : a * slope, const double slope = p[0].d;,
            a > 0 ? a : a * slope)
 UNARY_REAL_OP(leaky_relu)

@@ -16,12 +16,6 @@ CASES = json.loads((CORPUS / "manifest.json").read_text())["cases"]
 NOT_YET = {
     "fft_complex": "aten::_fft_r2c, _fft_c2r",
     "pad_shuffle_upsample": "aten::upsample_nearest2d, upsample_bilinear2d",
-    "preserved_ops": "aten::glu",
-    "q8_cnn_portable": "quantized_decomposed",
-    "q8_dynamic_portable": "quantized_decomposed",
-    "q_embedding": "quantized_decomposed",
-    "qdq_per_channel": "quantized_decomposed",
-    "qdq_per_tensor": "quantized_decomposed",
     "rare_image_ops": "aten::grid_sampler_2d, _upsample_bilinear2d_aa",
     "rare_math_ops": "aten::_cdist_forward",
 }

@@ -41,10 +41,6 @@ def close(got, want, dtype, slack=1.0):
     np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=rtol)
 
 
-def softplus(x):
-    return np.where(x > 20, x, np.log1p(np.exp(np.minimum(x, 20))))
-
-
 UNARY = {
     "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "erf": erf, "exp": np.exp,
@@ -92,7 +88,7 @@ def test_tests_of_floats():
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_activations(dtype):
-    x = reals(dtype)[: -3 + 37]
+    x = reals(dtype)
     x = x[np.isfinite(x)]
     d = x.astype(np.float64)
     tanh_gelu = 0.5 * d * (1 + np.tanh(math.sqrt(2 / math.pi) * (d + 0.044715 * d**3)))
@@ -105,6 +101,16 @@ def test_activations(dtype):
     ]
     for args, named, want in cases:
         close(run(*args, out=(dtype, x.shape), **named), want, dtype, slack=8)
+
+
+def test_glu():
+    x = RNG.standard_normal((4, 6, 2)).astype(np.float32)
+    for dim, (a, b) in {0: (x[:2], x[2:]), -2: (x[:, :3], x[:, 3:]), 2: (x[..., :1], x[..., 1:])}.items():
+        for array in (x, channels_last(x)):
+            got = run("aten::glu.out", array, dim=dim, out=("float32", a.shape))
+            close(got, a / (1 + np.exp(-b.astype(np.float64))), "float32", slack=4)
+    with pytest.raises(etude.EtudeError, match="can't be halved"):
+        run("aten::glu.out", np.zeros((2, 3), np.float32), out=("float32", (2, 1)))
 
 
 def test_activation_of_unknown_kind_is_refused():
