@@ -75,6 +75,7 @@ static etude_status load_bools(
     etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *from, uint8_t **out, int64_t *out_count) {
   const etude_view dense = etude_view_dense(from->sizes, from->rank);
   const int64_t numel = etude_view_numel(from);
+  int64_t count = 0;
   *out = NULL;
   *out_count = 0;
   if (!etude_dtype_is_real(tensor->scalar_type)) {
@@ -83,7 +84,8 @@ static etude_status load_bools(
   if (numel == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)numel, 1, out));
   etude_view_convert(*out, ETUDE_BOOL, &dense, tensor->data, tensor->scalar_type, from);
-  for (int64_t i = 0; i < numel; ++i) *out_count += (*out)[i] != 0;
+  for (int64_t i = 0; i < numel; ++i) count += (*out)[i] != 0;
+  *out_count = count;
   return ETUDE_OK;
 }
 
@@ -172,6 +174,26 @@ static void add_slice(char *dst, const char *src, int32_t dtype, const etude_loo
 
 enum transfer { TAKE, PUT, ADD };
 
+/* Slices whose elements stand apart, selected by a plain list: element by element of a slice, all indices of each. */
+static void transfer_columns(const selection *s, enum transfer what, char *indexed, char *other, int64_t step,
+                             const etude_loop *slice, size_t size) {
+  const uint32_t mine = what == TAKE ? 1 : 0;
+  etude_cursor at = {{0}, {0}};
+  do {
+    char *here = indexed + at.offset[mine] * (int64_t)size;
+    char *there = other + at.offset[1 - mine] * (int64_t)size;
+    for (int64_t i = 0; i < s->count; ++i) {
+      char *selected_element = here + s->offsets[i] * (int64_t)size;
+      char *other_element = there + i * step * (int64_t)size;
+      if (what == TAKE) {
+        copy_element(other_element, selected_element, size);
+      } else {
+        copy_element(selected_element, other_element, size);
+      }
+    }
+  } while (etude_loop_next(slice, slice->rank, &at));
+}
+
 /* TAKE: copy what is selected from `indexed` to `other`. PUT: the other way. ADD: the other way, adding. */
 static void transfer(const selection *s, enum transfer what, void *indexed, void *other, const etude_view *other_view,
                      int32_t dtype) {
@@ -187,6 +209,12 @@ static void transfer(const selection *s, enum transfer what, void *indexed, void
   list = etude_loop_over(place_views, 1);
   if (etude_loop_is_empty(&slice) || etude_loop_is_empty(&list)) return;
   etude_loop_simplify(&slice);
+  etude_loop_merge(&list);
+  if (what != ADD && list.rank <= 1 && slice.rank > 0 &&
+      (slice.strides[0][slice.rank - 1] != 1 || slice.strides[1][slice.rank - 1] != 1)) {
+    transfer_columns(s, what, indexed, other, list.rank == 0 ? 0 : list.strides[0][0], &slice, size);
+    return;
+  }
   dense = slice.rank == 1 && slice.strides[0][0] == 1 && slice.strides[1][0] == 1;
   for (int64_t i = 0; i < s->count; ++i) {
     char *mine = (char *)indexed + s->offsets[i] * (int64_t)size;
@@ -480,11 +508,63 @@ static etude_status point(etude_kernel_context *ctx, const etude_tensor *index, 
   return ETUDE_OK;
 }
 
-/* The place in the indexed tensor at the cursor. */
-static etude_status pointed(etude_kernel_context *ctx, const pointing *p, const etude_cursor *at, int64_t *out) {
-  const int64_t index = etude_element_int(p->index->data, p->index->scalar_type, (size_t)at->offset[0]);
-  if (index < 0 || index >= p->size) return index_error(ctx, index, p->size);
-  *out = at->offset[2] + index * p->stride;
+/* What is done at each index. */
+typedef void (*pointed_function)(char *indexed, char *other, size_t size, int32_t dtype);
+
+static void gather_element(char *indexed, char *other, size_t size, int32_t dtype) {
+  (void)dtype;
+  copy_element(other, indexed, size);
+}
+
+static void scatter_element(char *indexed, char *other, size_t size, int32_t dtype) {
+  (void)dtype;
+  copy_element(indexed, other, size);
+}
+
+static void add_element(char *indexed, char *other, size_t size, int32_t dtype) {
+  etude_loop one; /* an element */
+  (void)size;
+  one.rank = 0;
+  one.operand_count = 2;
+  add_slice(indexed, other, dtype, &one);
+}
+
+/* Do `what` for a row of the innermost dimension. Returns the index at fault, or -1. */
+static inline int64_t point_row(const pointing *p, const etude_cursor *at, char *indexed, char *other, size_t size,
+                                int32_t dtype, pointed_function what) {
+  const uint32_t inner = p->loop.rank - 1;
+  const bool is_long = p->index->scalar_type == ETUDE_LONG;
+  const int64_t *longs = p->index->data;
+  const int32_t *ints = p->index->data;
+  for (int64_t i = 0; i < p->loop.sizes[inner]; ++i) {
+    const int64_t from = at->offset[0] + i * p->loop.strides[0][inner];
+    const int64_t index = is_long ? longs[from] : ints[from];
+    const int64_t place = at->offset[2] + i * p->loop.strides[2][inner];
+    if (index < 0 || index >= p->size) return from;
+    what(indexed + (place + index * p->stride) * (int64_t)size,
+         other + (at->offset[1] + i * p->loop.strides[1][inner]) * (int64_t)size, size, dtype);
+  }
+  return -1;
+}
+
+static etude_status point_all(etude_kernel_context *ctx, const pointing *p, void *indexed, void *other, int32_t dtype,
+                              pointed_function what) {
+  const size_t size = etude_scalar_size(dtype);
+  etude_cursor at = {{0}, {0}};
+  if (etude_loop_is_empty(&p->loop)) return ETUDE_OK;
+  do {
+    int64_t fault;
+    if (what == gather_element) {
+      fault = point_row(p, &at, indexed, other, size, dtype, gather_element);
+    } else if (what == scatter_element) {
+      fault = point_row(p, &at, indexed, other, size, dtype, scatter_element);
+    } else {
+      fault = point_row(p, &at, indexed, other, size, dtype, add_element);
+    }
+    if (fault >= 0) {
+      return index_error(ctx, etude_element_int(p->index->data, p->index->scalar_type, (size_t)fault), p->size);
+    }
+  } while (etude_loop_next(&p->loop, p->loop.rank - 1, &at));
   return ETUDE_OK;
 }
 
@@ -493,7 +573,6 @@ KERNEL(etude_aten_gather_out) {
   etude_view from, to, sizes;
   pointing p;
   uint32_t dim;
-  etude_cursor at = {{0}, {0}};
   TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &index));
   from = view_with_rank(self);
@@ -502,48 +581,22 @@ KERNEL(etude_aten_gather_out) {
   TRY(etude_out_resize(ctx, out, sizes.sizes, sizes.rank));
   to = view_with_rank(out);
   TRY(point(ctx, index, &to, &from, dim, &p));
-  if (etude_loop_is_empty(&p.loop)) return ETUDE_OK;
-  do {
-    const size_t size = etude_scalar_size(out->scalar_type);
-    int64_t place = 0;
-    TRY(pointed(ctx, &p, &at, &place));
-    copy_element((char *)out->data + at.offset[1] * (int64_t)size, (const char *)self->data + place * (int64_t)size,
-                 size);
-  } while (etude_loop_next(&p.loop, p.loop.rank, &at));
-  return ETUDE_OK;
+  return point_all(ctx, &p, self->data, out->data, out->scalar_type, gather_element);
 }
 
 /* out = self, then out[index] = or += src, which is a tensor or one element. */
 static etude_status scatter(etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self,
-                            etude_tensor *out, const etude_view *src_view, const void *src, bool add) {
-  const size_t size = etude_scalar_size(out->scalar_type);
+                            etude_tensor *out, const etude_view *src_view, void *src, bool add) {
   etude_tensor *index;
   etude_view to;
   pointing p;
   uint32_t dim;
-  etude_loop one; /* an element */
-  etude_cursor at = {{0}, {0}};
   TRY(etude_arg_tensor(ctx, args, 2, &index));
   TRY(copy_self(ctx, self, out));
   to = view_with_rank(out);
   TRY(get_dim(ctx, args, 1, &to, &dim));
   TRY(point(ctx, index, src_view, &to, dim, &p));
-  one.rank = 0;
-  one.operand_count = 2;
-  if (etude_loop_is_empty(&p.loop)) return ETUDE_OK;
-  do {
-    int64_t place = 0;
-    char *dst;
-    const char *from = (const char *)src + at.offset[1] * (int64_t)size;
-    TRY(pointed(ctx, &p, &at, &place));
-    dst = (char *)out->data + place * (int64_t)size;
-    if (add) {
-      add_slice(dst, from, out->scalar_type, &one);
-    } else {
-      copy_element(dst, from, size);
-    }
-  } while (etude_loop_next(&p.loop, p.loop.rank, &at));
-  return ETUDE_OK;
+  return point_all(ctx, &p, out->data, src, out->scalar_type, add ? add_element : scatter_element);
 }
 
 static etude_status scatter_src(

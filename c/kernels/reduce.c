@@ -198,7 +198,11 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
   }
   have_inner(&w->kept);
   have_inner(&w->reduced);
-  w->lanes = w->kept.strides[0][w->kept.rank - 1] < w->reduced.strides[0][w->reduced.rank - 1] ? LANES : 1;
+  w->lanes = 1;
+  if (w->kept.sizes[w->kept.rank - 1] >= 4 &&
+      w->kept.strides[0][w->kept.rank - 1] < w->reduced.strides[0][w->reduced.rank - 1]) {
+    w->lanes = LANES;
+  }
 }
 
 /* Elements on their way to the reducers of up to LANES results. */
@@ -267,7 +271,7 @@ static void take_columns(const walk *w, buffer *b, int64_t offset, int64_t lanes
 /* Compute `lanes` results whose first elements stand from `offset` on. */
 static void take_all(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
   etude_cursor at = {{0}, {0}};
-  memset(b->acc, 0, sizeof b->acc);
+  memset(b->acc, 0, (size_t)lanes * sizeof b->acc[0]);
   b->fill = 0;
   if (etude_loop_is_empty(&w->reduced)) return;
   do {
@@ -331,15 +335,15 @@ etude_status etude_reduce(
 
 /* ---- reducers ---- */
 
-/* Four chains of additions, so that they overlap. */
+/* Eight chains of additions, so that they overlap. */
 static double sum_run(const double *run, size_t count) {
-  double sums[4] = {0.0, 0.0, 0.0, 0.0};
+  double sums[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
   size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (size_t k = 0; k < 4; ++k) sums[k] += run[i + k];
+  for (; i + 8 <= count; i += 8) {
+    for (size_t k = 0; k < 8; ++k) sums[k] += run[i + k];
   }
   for (; i < count; ++i) sums[0] += run[i];
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 static void sum_doubles(etude_accumulator *acc, const double *run, size_t count, double parameter) {

@@ -204,25 +204,30 @@ static void copy_rows(char *dst, const char *src, const plane *p, size_t element
    fall on the same cache set (powers of two) do not push each other out. */
 #define TILE_BYTES 64
 
+typedef struct bytes16 {
+  uint64_t halves[2];
+} bytes16;
+
 /* For one element size: plane routines named plane_, fill_ and transpose_ with the size appended. */
-#define DEFINE_PLANES(size)                                                                                   \
+#define DEFINE_PLANES(size, unit)                                                                             \
   static void plane_##size(char *dst, const char *src, const plane *p) {                                      \
     for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
       char *to = dst + r * p->dst_row;                                                                        \
       const char *from = src + r * p->src_row;                                                                \
       for (int64_t c = 0; c < p->columns; ++c) {                                                              \
-        char element[size];                                                                                   \
-        memcpy(element, from + c * p->src_column, size);                                                      \
-        memcpy(to + c * p->dst_column, element, size);                                                        \
+        unit element;                                                                                         \
+        memcpy(&element, from + c * p->src_column, size);                                                     \
+        memcpy(to + c * p->dst_column, &element, size);                                                       \
       }                                                                                                       \
     }                                                                                                         \
   }                                                                                                           \
   static void fill_##size(char *dst, const char *src, const plane *p) {                                       \
     for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
-      char element[size];                                                                                     \
+      unit element;                                                                                           \
       char *to = dst + r * p->dst_row;                                                                        \
-      memcpy(element, src + r * p->src_row, size);                                                            \
-      for (int64_t c = 0; c < p->columns; ++c) memcpy(to + c * size, element, size);                          \
+      const int64_t columns = p->columns;                                                                     \
+      memcpy(&element, src + r * p->src_row, size);                                                           \
+      for (int64_t c = 0; c < columns; ++c) memcpy(to + c * size, &element, size);                            \
     }                                                                                                         \
   }                                                                                                           \
   static void tile_##size(char *dst, const char *src, const plane *p, int64_t rows, int64_t columns) {        \
@@ -251,11 +256,11 @@ static void copy_rows(char *dst, const char *src, const plane *p, size_t element
     }                                                                                                         \
   }
 
-DEFINE_PLANES(1)
-DEFINE_PLANES(2)
-DEFINE_PLANES(4)
-DEFINE_PLANES(8)
-DEFINE_PLANES(16)
+DEFINE_PLANES(1, uint8_t)
+DEFINE_PLANES(2, uint16_t)
+DEFINE_PLANES(4, uint32_t)
+DEFINE_PLANES(8, uint64_t)
+DEFINE_PLANES(16, bytes16)
 
 typedef void (*plane_routine)(char *dst, const char *src, const plane *p);
 
