@@ -22,14 +22,16 @@ WANT = np.array([[1, 3, 5], [7, 9, 11]], np.float32)
 def test_a1_without_torch(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('torch must not be imported')")
     code = f"""
-import sys, numpy as np, etude
+import sys
+before = set(sys.modules)
+import numpy as np, etude
 x = np.arange(6, dtype=np.float32).reshape(2, 3)
 y, = etude.load({str(PROGRAMS / "affine.pte")!r})["forward"](x, np.ones((2, 3), np.float32))
 assert y.tolist() == [[1, 3, 5], [7, 9, 11]], y
 assert not [m for m in sys.modules if m.split(".")[0].startswith("torch")]
-files = {{m.split(".")[0]: getattr(sys.modules[m], "__file__", None) or "" for m in sys.modules}}
-installed = {{name for name, file in files.items() if "site-packages" in file and name not in ("sitecustomize", "_virtualenv")}}
-assert installed <= {{"etude", "numpy", "cffi", "_cffi_backend", "ml_dtypes"}}, installed
+new = {{m: getattr(sys.modules[m], "__file__", None) or "" for m in set(sys.modules) - before}}
+installed = {{m.split(".")[0] for m, file in new.items() if "site-packages" in file}}
+assert installed <= {{"etude", "numpy", "cffi", "_cffi_backend"}}, installed
 """
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
