@@ -118,6 +118,7 @@ typedef struct layer {
   bool in_dense, out_dense; /* rows are dense floats */
   void *buffer;  /* a row of the compute type, or NULL */
   void *weights, *biases; /* dense and of the compute type, or NULL */
+  etude_view in_row, out_row, dense_row;
 } layer;
 
 static etude_view part_view(const etude_tensor *tensor, uint32_t first, uint32_t end) {
@@ -169,13 +170,10 @@ static void normalize_doubles(const layer *l, double *row, double mean, double r
 
 static void layer_row(const layer *l, const etude_simd *simd, const etude_cursor *at) {
   const int32_t compute = l->wide ? ETUDE_DOUBLE : ETUDE_FLOAT;
-  const etude_view in_view = part_view(l->in, l->lead, l->in->rank);
-  const etude_view out_view = part_view(l->out, l->lead, l->out->rank);
-  const etude_view dense = etude_view_dense(in_view.sizes, in_view.rank);
   void *in = row_at(l->in, at->offset[0]), *out = row_at(l->out, at->offset[1]);
   void *from = in;
   if (!l->in_dense) {
-    etude_view_convert(l->buffer, compute, &dense, in, l->in->scalar_type, &in_view);
+    etude_view_convert(l->buffer, compute, &l->dense_row, in, l->in->scalar_type, &l->in_row);
     from = l->buffer;
   }
   const run values = {from, compute, 1, l->row};
@@ -187,7 +185,7 @@ static void layer_row(const layer *l, const etude_simd *simd, const etude_cursor
   } else {
     simd->normalize(l->out_dense ? out : l->buffer, from, l->row, (float)mean, (float)rstd, l->weights, l->biases);
   }
-  if (!l->out_dense) etude_view_convert(out, l->out->scalar_type, &out_view, l->buffer, compute, &dense);
+  if (!l->out_dense) etude_view_convert(out, l->out->scalar_type, &l->out_row, l->buffer, compute, &l->dense_row);
   etude_element_set_double(l->mean->data, l->mean->scalar_type, (size_t)at->offset[2], mean);
   etude_element_set_double(l->rstd->data, l->rstd->scalar_type, (size_t)at->offset[3], rstd);
 }
@@ -203,6 +201,9 @@ static etude_status layer_rows(etude_kernel_context *ctx, layer *l) {
   l->wide = l->in->scalar_type == ETUDE_DOUBLE;
   l->in_dense = is_dense(l->in, l->lead);
   l->out_dense = is_dense(l->out, l->lead);
+  l->in_row = part_view(l->in, l->lead, l->in->rank);
+  l->out_row = part_view(l->out, l->lead, l->out->rank);
+  l->dense_row = etude_view_dense(l->in_row.sizes, l->in_row.rank);
   if (l->row != 0) {
     TRY(dense_parameter(ctx, l->weight, l, &l->weights));
     TRY(dense_parameter(ctx, l->bias, l, &l->biases));

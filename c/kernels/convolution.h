@@ -1,0 +1,74 @@
+/* A convolution as its parts see it: 3-dimensional whatever it was, with all sizes checked.
+ *
+ * convolution.c reads and checks the arguments; the other parts are the ways to compute it.
+ */
+#ifndef ETUDE_KERNELS_CONVOLUTION_H_
+#define ETUDE_KERNELS_CONVOLUTION_H_
+
+#include <string.h>
+
+#include "args.h"
+
+/* Sizes and strides (in elements) of one kind of tensor, as 3-dimensional. */
+typedef struct etude_volume {
+  char *data;
+  size_t batch, channel; /* strides; of weights: of the out and the in channel */
+  size_t sizes[3];
+  size_t strides[3];
+} etude_volume;
+
+typedef struct etude_conv {
+  int32_t dtype;
+  size_t batch, groups, in_channels, out_channels; /* channels of one group */
+  etude_volume in, weight, out; /* weights: [out, in / groups, ...]; transposed [in, out / groups, ...] */
+  char *bias; /* or NULL */
+  size_t bias_stride;
+  int64_t stride[3], padding[3], dilation[3], output_padding[3];
+  bool transposed;
+  /* The order of K: the dimensions of a patch, outermost first; 3 is the channel. */
+  uint32_t order[4];
+} etude_conv;
+
+static inline size_t etude_volume_positions(const etude_volume *v) { return v->sizes[0] * v->sizes[1] * v->sizes[2]; }
+
+/* Where kernel position k of output position o lies in the input, along dimension d; false for the padding. */
+static inline bool etude_conv_source(const etude_conv *c, uint32_t d, size_t o, size_t k, size_t *index) {
+  int64_t at;
+  if (c->transposed) {
+    at = (int64_t)o + c->padding[d] - (int64_t)k * c->dilation[d];
+    if (at < 0 || at % c->stride[d] != 0) return false;
+    at /= c->stride[d];
+  } else {
+    at = (int64_t)o * c->stride[d] - c->padding[d] + (int64_t)k * c->dilation[d];
+  }
+  *index = (size_t)at;
+  return at >= 0 && at < (int64_t)c->in.sizes[d];
+}
+
+/* memcpy for few floats: runs are short, and calls would cost more than the copying. */
+static inline void etude_copy_floats(float *out, const float *from, size_t count) {
+  if (count >= 8) {
+    for (size_t j = 0; j + 8 <= count; j += 8) memcpy(out + j, from + j, 8 * sizeof *out);
+    memcpy(out + count - 8, from + count - 8, 8 * sizeof *out);
+  } else if (count >= 4) {
+    memcpy(out, from, 4 * sizeof *out);
+    memcpy(out + count - 4, from + count - 4, 4 * sizeof *out);
+  } else if (count != 0) {
+    out[0] = from[0];
+    out[count / 2] = from[count / 2];
+    out[count - 1] = from[count - 1];
+  }
+}
+
+/* Write row[first + j * stride] to out[j], for those j in [0, count) that are inside of the input. */
+void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out);
+
+/* Multiplications, to judge whether threads pay. */
+double etude_conv_work(const etude_conv *c);
+
+/* The ways to compute it. Those with `done` leave it false, and nothing written, where they do not apply. */
+etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done);
+/* Any convolution of floats, halfs or bfloat16s, unless the dim orders are odd. */
+etude_status etude_conv_product(etude_kernel_context *ctx, etude_conv *c, bool *done);
+
+#endif /* ETUDE_KERNELS_CONVOLUTION_H_ */
