@@ -6,7 +6,9 @@
 #include "dtype.h"
 #include "gemm.h"
 
-void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
+/* etude_conv_gather, to be inlined here. */
+static inline void gather(
+    const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
   const int64_t width = (int64_t)c->in.sizes[2];
   const size_t step = c->in.strides[2] * (size_t)stride;
   size_t begin = 0, end = count;
@@ -34,6 +36,10 @@ void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int6
   } else {
     for (size_t j = 0; j < count; ++j) out[j] = from[j * step];
   }
+}
+
+void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
+  gather(c, row, first, stride, count, out);
 }
 
 /* Can the three spatial dimensions be walked with one stride? Sets it. */
@@ -92,7 +98,7 @@ static void gather_row(const etude_conv *c, const char *image, const size_t k[4]
       if (c->transposed) {
         gather_spread(c, row, (int64_t)ow + c->padding[2] - reach, run, out);
       } else {
-        etude_conv_gather(c, row, (int64_t)ow * c->stride[2] - c->padding[2] + reach, c->stride[2], run, out);
+        gather(c, row, (int64_t)ow * c->stride[2] - c->padding[2] + reach, c->stride[2], run, out);
       }
     }
     out += run;
