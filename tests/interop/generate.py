@@ -22,7 +22,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import emit_programs
-
 from etude.emit import data_file_bytes, program_bytes, read_data_file, read_program
 from etude.emit.merge import Source, merge_programs
 from etude.emit.model import Tensor

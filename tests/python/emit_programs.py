@@ -339,18 +339,16 @@ def random_network(seed: int) -> Case:
     def step() -> tuple[Any, np.ndarray]:
         ref, a = pick()
         other, b = pick(a.shape)
-        kind = int(rng.integers(6))
-        if kind == 0:
-            return m.call("aten::add.out", ref, other), a + b
-        if kind == 1:
-            return m.call("aten::sub.out", ref, other), a - b
-        if kind == 2:
-            return m.call("aten::tanh.out", ref), np.tanh(a)
-        if kind == 3:
-            return m.call("aten::mul.Scalar_out", ref, 0.75), a * F32(0.75)
-        if kind == 4:
-            return m.call("aten::cat.out", [ref, other], 0), np.concatenate([a, b])
-        return m.call("aten::slice_copy.Tensor_out", ref, 0, 0, max(1, len(a) // 2)), a[: max(1, len(a) // 2)]
+        half = max(1, len(a) // 2)
+        choices: list[Callable[[], tuple[Any, np.ndarray]]] = [
+            lambda: (m.call("aten::add.out", ref, other), a + b),
+            lambda: (m.call("aten::sub.out", ref, other), a - b),
+            lambda: (m.call("aten::tanh.out", ref), np.tanh(a)),
+            lambda: (m.call("aten::mul.Scalar_out", ref, 0.75), a * F32(0.75)),
+            lambda: (m.call("aten::cat.out", [ref, other], 0), np.concatenate([a, b])),
+            lambda: (m.call("aten::slice_copy.Tensor_out", ref, 0, 0, half), a[:half]),
+        ]
+        return choices[int(rng.integers(len(choices)))]()
 
     for _ in range(int(rng.integers(8, 40))):
         what = int(rng.integers(10))

@@ -1,11 +1,22 @@
 """The builder: what it writes, what it refuses, shape rules against exported programs, sizes with shared payloads."""
 
-import emit_programs
 import numpy as np
 import pytest
 
-from etude.emit import BuildError, DType, EmitError, ProgramBuilder, TensorSpec, WriteReport, as_dtype, program_bytes, read_program, spec
-from etude.emit import schemas
+import emit_programs
+from etude.emit import (
+    BuildError,
+    DType,
+    EmitError,
+    ProgramBuilder,
+    TensorSpec,
+    WriteReport,
+    as_dtype,
+    program_bytes,
+    read_program,
+    schemas,
+    spec,
+)
 from etude.emit.infer import Unknown, infer, promote, promote_pair
 from etude.emit.model import (
     BoolList,

@@ -11,6 +11,7 @@ from etude.emit import (
     DType,
     EmitError,
     FormatError,
+    ModelError,
     WriteReport,
     data_file_bytes,
     program_bytes,
@@ -18,7 +19,6 @@ from etude.emit import (
     read_program,
     write_program,
 )
-from etude.emit import ModelError
 from etude.emit.model import Allocation, Chain, Double, DoubleList, Int, KernelCall, Method, Program, Tensor
 from etude.emit.writer import _Tables, write_atomically
 from paths import CORPUS
@@ -86,7 +86,7 @@ def test_external_data_holds_the_weights(manifest):
 
 
 def small_program(**fields):
-    values = [Tensor(DType.float32, (2,), (0,), allocation=Allocation(1, 0)), Tensor(DType.float32, (2,), (0,), allocation=Allocation(1, 16))]
+    values = [Tensor(DType.float32, (2,), (0,), allocation=Allocation(1, at)) for at in (0, 16)]
     made = {
         "values": values,
         "inputs": [0],
@@ -143,7 +143,7 @@ def test_alignment_of_segments_and_constants():
 def test_equal_contents_are_stored_once():
     program = small_program()
     blob = np.arange(1000, dtype=np.float32).tobytes()
-    program.methods[0].values += [Tensor(DType.float32, (1000,), (0,), data=blob), Tensor(DType.float32, (10, 100), (0, 1), data=bytes(blob))]
+    program.methods[0].values += [Tensor(DType.float32, s, tuple(range(len(s))), data=bytes(blob)) for s in ((1000,), (10, 100))]
     program.named_data = {"a": b"x" * 700, "b": b"x" * 700}
     report = WriteReport()
     content = program_bytes(program, report=report)
@@ -211,7 +211,7 @@ def test_what_is_no_program():
         with pytest.raises(FormatError, match=text) as caught:
             read_program(content)
         assert caught.value.offset is not None
-    with pytest.raises(FormatError, match="not a .ptd file"):
+    with pytest.raises(FormatError, match=r"not a \.ptd file"):
         read_data_file(CORPUS / "add.pte")
     with pytest.raises(FileNotFoundError):
         read_program("no-such-file.pte")

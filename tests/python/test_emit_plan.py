@@ -2,9 +2,9 @@
 
 import random
 
-import emit_programs
 import pytest
 
+import emit_programs
 from etude.emit import PlanError, ProgramBuilder, plan_method, program_bytes, read_program, verify_plan
 from etude.emit.flow import effect, same_place_views
 from etude.emit.model import Allocation, KernelCall, Method, Tensor

@@ -1,11 +1,11 @@
 """Written files in etude itself: outputs must be those worked out with numpy, or the goldens of the corpus."""
 
-import emit_programs
 import numpy as np
 import pytest
 
+import emit_programs
 import etude
-from etude.emit import program_bytes, read_data_file, read_program, data_file_bytes
+from etude.emit import data_file_bytes, program_bytes, read_data_file, read_program
 from etude.emit.merge import Source, merge_programs
 from paths import CORPUS, ROOT
 

@@ -47,6 +47,7 @@ from .model import (
     check_layout,
 )
 from .plan import ALIGNMENT, Plan, plan_method
+from .verify import verify_plan
 from .writer import WriteReport, program_bytes, write_data_file, write_program
 
 SHARED_MEMORY = 2
@@ -620,6 +621,11 @@ class MethodBuilder:
             delegate_outputs=self.delegate_outputs,
         )
         plan.apply(method)
+        problems = verify_plan(
+            method, views=self.views, states=states, delegate_outputs=self.delegate_outputs, unwritten=False
+        )
+        if problems:
+            raise BuildError(f"method {self.name!r}: {problems[0]}")
         return method, plan
 
 

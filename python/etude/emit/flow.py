@@ -114,6 +114,23 @@ def successors(method: Method) -> list[list[int]]:
     return [*result, []]
 
 
+Uses = dict[int, int]
+"""Points (bit set) at which a buffer is needed, by variable."""
+
+
+def conflict(a: Uses, b: Uses) -> bool:
+    """Whether two buffers are ever needed at the same time: by different variables at the same point."""
+    return any(p & q for u, p in a.items() for v, q in b.items() if u != v)
+
+
+def all_points(uses: Uses) -> int:
+    """Points at which any variable needs the buffer."""
+    mask = 0
+    for points in uses.values():
+        mask |= points
+    return mask
+
+
 class Flow:
     """Liveness of the memory behind a method's tensors.
 
@@ -185,10 +202,7 @@ class Flow:
             if point == self.count:  # the next execution starts with what this one leaves
                 after, following = states[point], [0]
             else:
-                after, following = dict(states[point]), self.next[point]
-                change = self._transfers(point)
-                if change is not None:
-                    after[change[0]] = self._buffers(change[1], states[point])
+                after, following = self._after(point, states[point]), self.next[point]
             for target in following:
                 merged = {
                     v: states[target].get(v, frozenset()) | after.get(v, frozenset())
@@ -198,6 +212,11 @@ class Flow:
                     states[target] = merged
                     work.append(target)
         return states
+
+    def _after(self, point: int, state: dict[int, frozenset[int]]) -> dict[int, frozenset[int]]:
+        """What moving values may stand for after the instruction at `point`."""
+        change = self._transfers(point)
+        return state if change is None else {**state, change[0]: self._buffers(change[1], state)}
 
     def _buffers(self, value: int, state: Mapping[int, frozenset[int]]) -> frozenset[int]:
         root = self.root(value)
@@ -234,7 +253,7 @@ class Flow:
     def _live(self) -> list[int]:
         """Per point, the variables whose content is needed before the instruction; at the end, the outputs."""
         reads, kills = self._variable_sets()
-        live = [0] * (self.count + 1)
+        self.live = live = [0] * (self.count + 1)
         for v in self.method.outputs:
             for k in tensors_in(self.method, v):
                 live[self.count] |= self._bit(k)
@@ -242,42 +261,45 @@ class Flow:
         while changed:
             changed = False
             for point in range(self.count - 1, -1, -1):
-                after = 0
-                for following in self.next[point]:
-                    after |= live[following]
-                before = reads[point] | (after & ~kills[point])
+                before = reads[point] | (self._live_after(point) & ~kills[point])
                 if before != live[point]:
                     live[point], changed = before, True
         return live
 
-    def occupied(self) -> dict[int, int]:
-        """Per buffer, the points at which it holds or receives something needed, as a bit set.
+    def _live_after(self, point: int) -> int:
+        mask = 0
+        for following in self.next[point]:
+            mask |= self.live[following]
+        return mask
+
+    def occupied(self) -> dict[int, Uses]:
+        """Per buffer, the points at which it holds or receives something needed, by the variable that needs it.
 
         Bit 0 is the moment before the first instruction, when inputs are filled; bit i + 1 is instruction i; bit
-        n + 1 the end.
+        n + 1 the end. A moved-to variable needs only one of the buffers that it may stand for.
         """
-        result: dict[int, int] = {}
+        result: dict[int, Uses] = {}
 
-        def mark(value: int, point: int, bit: int) -> None:
-            for buffer in self.buffers(value, point):
-                result[buffer] = result.get(buffer, 0) | 1 << bit
+        def mark(value: int, state: Mapping[int, frozenset[int]], bit: int) -> None:
+            variable = self.root(value)
+            for buffer in self._buffers(value, state):
+                uses = result.setdefault(buffer, {})
+                uses[variable] = uses.get(variable, 0) | 1 << bit
 
         for point in range(self.count + 1):
+            state = self.points_to[point]
             for value in bits(self.live[point]):
-                mark(value, point, point + 1)
-                if point == 0:
-                    mark(value, point, 0)
+                mark(value, state, point + 1)
             if point < self.count:
-                e = self.effects[point]
+                e, after = self.effects[point], self._after(point, state)
                 for value in [*e.reads, *e.writes]:
-                    mark(value, point, point + 1)
-                # What is needed afterwards exists during the instruction too.
-                for following in self.next[point]:
-                    for value in bits(self.live[following]):
-                        mark(value, following, point + 1)
-        for index in self.method.inputs:
-            if isinstance(self.method.values[index], Tensor):
-                mark(index, 0, 0)
+                    mark(value, state, point + 1)
+                # What is needed afterwards must not be touched by what the instruction writes.
+                for value in bits(self._live_after(point)) if e.writes else []:
+                    mark(value, after, point + 1)
+        needed = [*bits(self.live[0]), *(i for i in self.method.inputs if isinstance(self.method.values[i], Tensor))]
+        for value in needed:
+            mark(value, self.points_to[0], 0)
         return result
 
     def needed_at_start(self) -> set[int]:

@@ -20,14 +20,22 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(slots=True)
 class Span:
-    """A buffer in planned memory while it is needed; `columns` is the bit set of `Flow.occupied`."""
+    """A buffer in planned memory while it is needed; `columns` are the points of `Flow.occupied`.
+
+    Results of two branches may lie at the same place and both seem to be needed after them: only one of them is.
+    """
 
     name: str
     text: str
     memory_id: int
     offset: int
     size: int
-    columns: int
+    uses: flow.Uses
+
+    @property
+    def columns(self) -> int:
+        """Columns in which the buffer is needed, as a bit set."""
+        return flow.all_points(self.uses)
 
     def runs(self) -> list[tuple[int, int]]:
         """(first, last) column of each unbroken stretch."""
@@ -52,10 +60,10 @@ def spans(method: Method) -> tuple[list[Span], int]:
         if tensor.allocation is None or lives.root(index) != index or not tensor.nbytes:
             continue
         is_state = index in states or tensor.name is not None or tensor.data is not None
-        columns = always if is_state else occupied.get(index, 0)
-        if columns:
+        uses = {index: always} if is_state else occupied.get(index, {})
+        if uses:
             place = tensor.allocation
-            found.append(Span(names[index], tensor_text(tensor), place.memory_id, place.offset, tensor.nbytes, columns))
+            found.append(Span(names[index], tensor_text(tensor), place.memory_id, place.offset, tensor.nbytes, uses))
     return found, lives.count + 2
 
 

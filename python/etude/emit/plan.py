@@ -19,13 +19,14 @@ ALIGNMENT = 16
 
 @dataclass(slots=True)
 class Buffer:
-    """Memory for one tensor and its views: `points` is the bit set of `Flow.occupied`."""
+    """Memory for one tensor and its views: `uses` as in `Flow.occupied`, `conflicts` the roots of those that must not overlap."""
 
     root: int
     size: int
-    points: int
+    uses: flow.Uses
     memory_id: int
     offset: int = -1
+    conflicts: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -90,8 +91,8 @@ def plan_method(
         tensor = method.values[root]
         if not isinstance(tensor, Tensor) or (tensor.is_constant and root not in state):
             continue
-        mask = everything if root in state or root in kept else points.get(root, 0)
-        buffers[root] = Buffer(root, tensor.nbytes, mask, (memory or {}).get(root, 1))
+        uses = {root: everything} if root in state or root in kept else points.get(root, {})
+        buffers[root] = Buffer(root, tensor.nbytes, uses, (memory or {}).get(root, 1))
     for index, tensor in method.tensors():
         root = lives.root(index)
         if root in buffers and tensor.nbytes > buffers[root].size:
@@ -122,7 +123,7 @@ def _unplanned(method: Method, lives: flow.Flow, plan_inputs: bool, plan_outputs
 
 
 def _drop_unused_slots(
-    method: Method, lives: flow.Flow, buffers: dict[int, Buffer], points: Mapping[int, int]
+    method: Method, lives: flow.Flow, buffers: dict[int, Buffer], points: Mapping[int, flow.Uses]
 ) -> None:
     """Moved-to values need no memory of their own if they never stand for it."""
     for value in lives.moving:
@@ -156,6 +157,7 @@ def _place(
 ) -> Plan:
     """Offsets for all buffers, per memory id; the best of several orders."""
     given = [b for b in buffers if b.root in fixed]
+    _find_conflicts(buffers)
     for b in given:
         b.memory_id, b.offset = fixed[b.root].memory_id, fixed[b.root].offset
     ids = {b.memory_id for b in buffers} | {k for k, size in least.items() if size}
@@ -173,10 +175,22 @@ def _place(
     return plan
 
 
+def _find_conflicts(buffers: Sequence[Buffer]) -> None:
+    found: dict[int, set[int]] = {b.root: set() for b in buffers}
+    masks = [(b, flow.all_points(b.uses)) for b in buffers]
+    for i, (a, mask) in enumerate(masks):
+        for b, other in masks[:i]:
+            if mask & other and flow.conflict(a.uses, b.uses):
+                found[a.root].add(b.root)
+                found[b.root].add(a.root)
+    for b in buffers:
+        b.conflicts = frozenset(found[b.root])
+
+
 def _check_given(buffers: Sequence[Buffer]) -> None:
     for i, a in enumerate(buffers):
         for b in buffers[:i]:
-            if a.points & b.points and a.offset < b.offset + b.size and b.offset < a.offset + a.size:
+            if a.root in b.conflicts and a.offset < b.offset + b.size and b.offset < a.offset + a.size:
                 raise PlanError(f"given places of values {b.root} and {a.root} overlap while both are needed")
 
 
@@ -185,18 +199,22 @@ def _up(size: int, alignment: int) -> int:
 
 
 def _busiest(buffers: Sequence[Buffer], alignment: int) -> int:
-    """Most bytes in use at one point."""
-    use: dict[int, int] = {}
+    """Most bytes in use at one point, counting the largest of the buffers that one variable may stand for."""
+    use: dict[int, dict[int, int]] = {}
     for b in buffers:
-        for point in flow.bits(b.points):
-            use[point] = use.get(point, 0) + _up(b.size, alignment)
-    return max(use.values(), default=0)
+        size = _up(b.size, alignment)
+        for variable, points in b.uses.items():
+            for point in flow.bits(points):
+                here = use.setdefault(point, {})
+                here[variable] = max(here.get(variable, 0), size)
+    return max((sum(here.values()) for here in use.values()), default=0)
 
 
 def _pack(free: list[Buffer], given: list[Buffer], alignment: int, bound: int) -> int:
     """Set the offsets of `free`; returns the bytes needed."""
-    length = {b.root: b.points.bit_count() for b in free}
-    start = {b.root: (b.points & -b.points).bit_length() for b in free}
+    masks = {b.root: flow.all_points(b.uses) for b in free}
+    length = {root: mask.bit_count() for root, mask in masks.items()}
+    start = {root: (mask & -mask).bit_length() for root, mask in masks.items()}
     keys: list[Callable[[Buffer], tuple[int, ...]]] = [
         lambda b: (-b.size, start[b.root], b.root),
         lambda b: (-b.size, -length[b.root], b.root),
@@ -223,7 +241,7 @@ def _improve(
     free: list[Buffer], given: list[Buffer], alignment: int, bound: int, best: tuple[int, dict[int, int]]
 ) -> tuple[int, dict[int, int]]:
     """Better offsets by moving what lies on top to the front of the order; the same result every time."""
-    attempts = min(300, 2_000_000 // (len(free) ** 2 + 1))
+    attempts = min(100, 1_000_000 // (len(free) ** 2 + 1))
     random = Random(0)
     size, offsets = best
     order = sorted(free, key=lambda b: (-b.size, b.root))
@@ -244,11 +262,11 @@ def _improve(
 
 def _greedy(order: Sequence[Buffer], given: Sequence[Buffer], alignment: int, tight: bool) -> tuple[dict[int, int], int]:
     """Place buffers one by one: in the lowest gap that fits, or with `tight` in the smallest."""
-    placed = [(b.offset, b.offset + b.size, b.points) for b in given]
+    placed = [(b.offset, b.offset + b.size, b.root) for b in given]
     size = max((end for _, end, _ in placed), default=0)
     offsets: dict[int, int] = {}
     for b in order:
-        spans = sorted((at, end) for at, end, points in placed if points & b.points)
+        spans = sorted((at, end) for at, end, root in placed if root in b.conflicts)
         cursor, choice, waste = 0, -1, -1
         for at, end in spans:
             gap = at - cursor
@@ -260,6 +278,6 @@ def _greedy(order: Sequence[Buffer], given: Sequence[Buffer], alignment: int, ti
         offset = choice if choice >= 0 else cursor
         offsets[b.root] = offset
         if b.size:
-            placed.append((offset, offset + b.size, b.points))
+            placed.append((offset, offset + b.size, b.root))
         size = max(size, offset + b.size)
     return offsets, size

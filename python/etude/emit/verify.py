@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,13 +17,15 @@ def verify_plan(
     states: Iterable[int] | None = None,
     alignment: int = 1,
     delegate_outputs: Mapping[int, int] | None = None,
+    unwritten: bool = True,
 ) -> list[str]:
     """Problems of a planned method, as messages; empty if there are none.
 
     All paths are followed. A tensor that is read although something else was written to its place, or nothing ever
     was, is a problem; so is a place out of bounds or misaligned, and a kernel whose output lies over an input.
     `views` and `states` are as for `plan_method`, and likewise found where they are left out: then a tensor that is
-    read first counts as state, and the outputs of delegates are guessed.
+    read first counts as state, and the outputs of delegates are guessed. With unwritten=False it is no problem to read
+    what nothing was written to, as after a loop that may run zero times.
     """
     if delegate_outputs is None:
         delegate_outputs = guess_delegate_outputs(method)
@@ -30,7 +33,7 @@ def verify_plan(
         views = flow.same_place_views(method)
     lives = flow.Flow(method, views, delegate_outputs)
     known = lives.needed_at_start() if states is None else {lives.root(s) for s in states}
-    return _Verifier(method, lives, known, alignment).run()
+    return _Verifier(method, lives, known, alignment, unwritten).run()
 
 
 def guess_delegate_outputs(method: Method) -> dict[int, int]:
@@ -86,8 +89,8 @@ class _State:
 
 
 class _Verifier:
-    def __init__(self, method: Method, lives: flow.Flow, states: set[int], alignment: int) -> None:
-        self.method, self.lives, self.alignment = method, lives, alignment
+    def __init__(self, method: Method, lives: flow.Flow, states: set[int], alignment: int, unwritten: bool) -> None:
+        self.method, self.lives, self.alignment, self.unwritten = method, lives, alignment, unwritten
         self.states = states
         self.problems: dict[str, None] = {}
         self.places = {
@@ -95,7 +98,9 @@ class _Verifier:
             for i, t in method.tensors()
             if t.allocation is not None
         }
+        self.overlaps = self.find_overlaps()
         self.family: dict[int, int] = {}
+        self.moving = sum(1 << i for i in lives.moving)
         for i, _ in method.tensors():
             root = lives.root(i)
             self.family[root] = self.family.get(root, 0) | 1 << i
@@ -111,6 +116,22 @@ class _Verifier:
         self.follow()
         return list(self.problems)
 
+    def find_overlaps(self) -> dict[int, int]:
+        """Per placed tensor, the tensors (bit set) that share bytes with it, itself included."""
+        result: dict[int, int] = {}
+        for memory_id in {m for m, _, _ in self.places.values()}:
+            here = [(s, e, i) for i, (m, s, e) in self.places.items() if m == memory_id and e > s]
+            starts, ends = sorted((s, i) for s, _, i in here), sorted(((e, i) for _, e, i in here), reverse=True)
+            begun, open_ = [0], [0]
+            for _, i in starts:
+                begun.append(begun[-1] | 1 << i)
+            for _, i in ends:
+                open_.append(open_[-1] | 1 << i)
+            first, last = [s for s, _ in starts], [-e for e, _ in ends]
+            for s, e, i in here:
+                result[i] = begun[bisect_left(first, e)] & open_[bisect_left(last, -s)]
+        return result
+
     def problem(self, text: str) -> None:
         self.problems[text] = None
 
@@ -124,10 +145,7 @@ class _Verifier:
                     self.problem(f"input value {a} shares memory with value {b}")
 
     def overlap(self, a: int, b: int) -> bool:
-        if a not in self.places or b not in self.places:
-            return False
-        (m, s, e), (n, t, f) = self.places[a], self.places[b]
-        return m == n and s < f and t < e
+        return bool(self.overlaps.get(a, 0) >> b & 1)
 
     def start(self) -> _State:
         """Only inputs, state and constants hold something at first."""
@@ -165,7 +183,7 @@ class _Verifier:
         """A problem if the value holds nothing at `point`; one that is written in part may be fresh."""
         if state.lost >> value & 1:
             self.problem(f"{role} value {value} may have been overwritten before instruction {point}")
-        elif state.fresh >> value & 1 and not partly:
+        elif state.fresh >> value & 1 and not partly and self.unwritten:
             self.problem(f"{role} value {value} may have no content before instruction {point}")
 
     def step(self, point: int, state: _State) -> _State:
@@ -189,7 +207,9 @@ class _Verifier:
             for target in self.lives.buffers(value, point):
                 for other in e.reads:
                     for source in self.lives.buffers(other, point):
-                        if source != target and self.overlap(source, target):
+                        # Through a moved-to value, the input may be the very memory that is written.
+                        same = source == target and self.lives.root(other) != self.lives.root(value)
+                        if same or (source != target and self.overlap(source, target)):
                             self.problem(f"instruction {point} writes value {value} over its input {other}")
 
     def write(self, value: int, point: int, whole: bool, state: _State) -> None:
@@ -202,11 +222,9 @@ class _Verifier:
         if whole and len(targets) == 1:
             state.lost &= ~given
         now = self.lives.points_to[point]
+        spared = self.moving | given
         for target in targets:
-            hit = [i for i in self.places if self.lives.root(i) not in targets and self.overlap(i, target)]
-            for index in hit:
-                if index not in self.lives.moving:
-                    state.lost |= (1 << index) & ~state.fresh
+            state.lost |= self.overlaps.get(target, 0) & ~spared & ~state.fresh
             for moving, stands_for in now.items():
                 if stands_for.isdisjoint(targets) and any(self.overlap(b, target) for b in stands_for):
                     state.lost |= (1 << moving) & ~state.fresh
