@@ -2,6 +2,7 @@
  * what a number becomes.
  */
 #include <math.h>
+#include <string.h>
 
 #include "args.h"
 #include "dtype.h"
@@ -64,6 +65,29 @@ KERNEL(etude_aten_full_like_out) {
   etude_tensor *out;
   TRY(open_like(ctx, args, arg_count, 5, &out));
   return fill(ctx, args, 1, out);
+}
+
+KERNEL(etude_aten_fill_Scalar_out) {
+  etude_tensor *out;
+  TRY(open_like(ctx, args, arg_count, 4, &out));
+  return fill(ctx, args, 1, out);
+}
+
+KERNEL(etude_aten_fill_Tensor_out) {
+  etude_tensor *out, *value;
+  etude_view from, to;
+  TRY(open_like(ctx, args, arg_count, 4, &out));
+  TRY(etude_arg_tensor(ctx, args, 1, &value));
+  from = etude_view_of(value);
+  to = etude_view_of(out);
+  if (value->rank != 0 || !etude_dtype_is_real(value->scalar_type) || !etude_dtype_is_real(out->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot fill %T", value, out);
+  }
+  from.rank = to.rank;
+  memcpy(from.sizes, to.sizes, sizeof from.sizes);
+  memset(from.strides, 0, sizeof from.strides);
+  etude_view_convert(out->data, out->scalar_type, &to, value->data, value->scalar_type, &from);
+  return ETUDE_OK;
 }
 
 KERNEL(etude_aten_scalar_tensor_out) {

@@ -207,9 +207,9 @@ static etude_status get_rows(const job *j, const void **out) {
 
 /* Give `out` its sizes, and elements from `rows` in row-major order. */
 static etude_status set_rows(const job *j, const void *rows, const int64_t *sizes, uint32_t rank) {
-  const etude_view dense = etude_view_dense(sizes, rank);
-  etude_view to;
+  etude_view dense, to;
   TRY(etude_out_resize(j->ctx, j->out, sizes, rank));
+  dense = etude_view_dense(sizes, rank);
   to = etude_view_of(j->out);
   etude_view_copy(j->out->data, &to, rows, &dense, etude_scalar_size(j->out->scalar_type));
   return ETUDE_OK;
