@@ -108,8 +108,6 @@ class Method:
             if out is not None or self._bound:
                 self._bind(out)
             status = _call(*self._crossing)
-            for large in self._in_place:
-                large.release()
             if status != 0:
                 raise self._error.exception(status)
             if self._changed[0]:
@@ -120,6 +118,8 @@ class Method:
                 return self._views()
             return [read() for read in self._readers]
         finally:
+            for large in self._in_place:
+                large.release()
             self._lock.release()
 
     def __call__(self, *inputs: object, out: Sequence[Array | None] | None = None, copy: bool = True, strict: bool = False) -> list[Any]:

@@ -66,10 +66,14 @@ def marked(name):
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in CASES])
-def test_case(name):
+@pytest.mark.parametrize("verification", list(etude.Verification), ids=lambda level: level.name)
+def test_case(name, verification):
+    """From a mapped file with all checks, and from memory with the least."""
     case = CASES[name]
     data = np.load(CORPUS / case["files"]["npz"])
-    program = etude.load(CORPUS / case["files"]["pte"], data_path=[CORPUS / ptd for ptd in case["files"]["ptd"]])
+    paths = [CORPUS / file for file in (case["files"]["pte"], *case["files"]["ptd"])]
+    pte, *ptds = paths if verification == etude.Verification.InternalConsistency else [path.read_bytes() for path in paths]
+    program = etude.load(pte, data_path=ptds, verification=verification)
     assert program.method_names == set(case["methods"])
     for method, index in case["calls"]:
         spec = case["methods"][method]["sets"][index]
