@@ -59,7 +59,9 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #undef SIMD_TARGET
 #undef SIMD
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(ETUDE_NO_SIMD_VARIANTS)
+/* GCC for Windows does not align the stack for these vectors. */
+#if defined(__GNUC__) && defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32)) && \
+    !defined(ETUDE_NO_SIMD_VARIANTS)
 #define WITH_VARIANTS 1
 #include <immintrin.h>
 
