@@ -135,7 +135,7 @@ static void apply_input(etude_method *method, uint32_t index, const etude_value 
   }
   tensor->data = given->data;
   tensor->capacity = given->capacity;
-  tensor->flags = (uint16_t)((tensor->flags & ~(uint32_t)ETUDE_TENSOR_READONLY) | (given->flags & ETUDE_TENSOR_READONLY));
+  tensor->flags = (uint16_t)((tensor->flags & ~(uint32_t)(ETUDE_TENSOR_READONLY | ETUDE_TENSOR_ALIAS)) | (given->flags & ETUDE_TENSOR_READONLY));
 }
 
 static etude_status at_start(const etude_method *method, etude_error *error) {
@@ -285,11 +285,12 @@ static etude_status call_delegate(etude_method *method, const etude_instruction 
   return status;
 }
 
-/* A move into planned memory copies: the plan gives the source's memory to others after its last use, and the
-   destination a place of its own. */
+/* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
+   destination a place of its own. Anything else, or a tensor that must not be written, is replaced as a value. */
 static etude_status move(etude_method *method, const etude_value *from, etude_value *to, etude_error *error) {
   if (from->tag == ETUDE_VALUE_TENSOR && to->tag == ETUDE_VALUE_TENSOR && from->as.tensor != to->as.tensor &&
-      (to->as.tensor->flags & ETUDE_TENSOR_PLANNED) != 0 && to->as.tensor->scalar_type == from->as.tensor->scalar_type) {
+      to->as.tensor->scalar_type == from->as.tensor->scalar_type && (to->as.tensor->flags & ETUDE_TENSOR_READONLY) == 0 &&
+      !is_input(method, to)) {
     const etude_tensor *source = from->as.tensor;
     etude_tensor *target = to->as.tensor;
     ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
@@ -357,10 +358,18 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
   return ETUDE_OK;
 }
 
-/* Inputs whose memory is about to be overwritten count once only. */
+/* Inputs whose memory is about to be overwritten count once only, and views of the last execution end: what they
+   pointed at may be gone. */
 static void begin(etude_method *method) {
   method->position = 0;
   method->outputs_valid = false;
+  for (uint32_t i = 0; i < method->tensor_count; ++i) {
+    etude_tensor *tensor = &method->tensors[i];
+    if ((tensor->flags & ETUDE_TENSOR_ALIAS) == 0) continue;
+    tensor->data = NULL;
+    tensor->capacity = 0;
+    tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_ALIAS | ETUDE_TENSOR_READONLY);
+  }
   for (uint32_t i = 0; i < method->input_count; ++i) {
     if (!method->inputs[i].reused) continue;
     method->inputs[i].set = false;

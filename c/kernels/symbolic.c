@@ -261,8 +261,9 @@ static bool equal_sizes(const etude_tensor *a, const etude_tensor *b) {
   return a->rank == b->rank && (a->rank == 0 || memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0);
 }
 
-/* (self, sizes, out): out becomes another look at the memory of self. It gets no storage of its own, so its size is
-   changed without etude_kernel_resize, and it may be written where self may. */
+/* (self, sizes, out): out gets the elements of self. Where out has memory of its own, planned or given by the caller,
+   they are copied: the plan may hand self's memory to others while out is still read. Otherwise out becomes another
+   look at the memory of self, and may be written where self may. */
 KERNEL(etude_prim_et_view) {
   etude_error error = ETUDE_ERROR_INIT;
   etude_tensor *self, *out;
@@ -277,16 +278,24 @@ KERNEL(etude_prim_et_view) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T can't be a view of %T", out, self);
   }
   TRY(view_sizes(ctx, self, given, rank, sizes));
-  if (etude_tensor_resize(out, sizes, rank, &error) != ETUDE_OK) {
+  const bool own_memory = out->data != NULL && (out->flags & ETUDE_TENSOR_ALIAS) == 0;
+  if (own_memory) {
+    TRY(etude_kernel_resize(ctx, out, sizes, rank));
+  } else if (etude_tensor_resize(out, sizes, rank, &error) != ETUDE_OK) {
     return etude_kernel_fail(ctx, error.status, "the view: %s", error.message);
   }
   if (!(etude_tensor_is_contiguous(self) && etude_tensor_is_contiguous(out)) &&
       !(equal_sizes(self, out) && etude_tensor_same_layout(self, out))) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "a view of other sizes needs row-major tensors, not %T", self);
   }
+  if (own_memory) {
+    const size_t nbytes = etude_tensor_nbytes(out);
+    if (nbytes > 0) memmove(out->data, self->data, nbytes);
+    return ETUDE_OK;
+  }
   out->data = self->data;
   out->capacity = self->capacity;
-  out->flags = (uint16_t)((out->flags & ~ETUDE_TENSOR_READONLY) | (self->flags & ETUDE_TENSOR_READONLY));
+  out->flags = (uint16_t)((out->flags & ~ETUDE_TENSOR_READONLY) | (self->flags & ETUDE_TENSOR_READONLY) | ETUDE_TENSOR_ALIAS);
   return ETUDE_OK;
 }
 

@@ -54,7 +54,8 @@ enum {
   ETUDE_TENSOR_READONLY = 1u << 1, /**< `data` must not be written (a constant, or a read-only input) */
   ETUDE_TENSOR_PLANNED = 1u << 2,  /**< lives in planned memory */
   ETUDE_TENSOR_CONSTANT = 1u << 3, /**< lives in the program file or its external data */
-  ETUDE_TENSOR_STATE = 1u << 4     /**< a named mutable buffer: keeps its contents between executions */
+  ETUDE_TENSOR_STATE = 1u << 4,    /**< a mutable buffer: keeps its contents between executions */
+  ETUDE_TENSOR_ALIAS = 1u << 5     /**< `data` is another tensor's, until the next execution: a view operator set it */
 };
 
 /**
