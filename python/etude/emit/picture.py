@@ -6,7 +6,8 @@ last (outputs are read). Memory goes up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from html import escape
 
 from . import flow
@@ -20,7 +21,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(slots=True)
 class Span:
-    """A buffer in planned memory while it is needed; `columns` are the points of `Flow.occupied`.
+    """A buffer in planned memory while it is needed; `columns` (bit set) are the points of `Flow.occupied`.
 
     Results of two branches may lie at the same place and both seem to be needed after them: only one of them is.
     """
@@ -31,11 +32,10 @@ class Span:
     offset: int
     size: int
     uses: flow.Uses
+    columns: int = field(init=False)
 
-    @property
-    def columns(self) -> int:
-        """Columns in which the buffer is needed, as a bit set."""
-        return flow.all_points(self.uses)
+    def __post_init__(self) -> None:
+        self.columns = flow.all_points(self.uses)
 
     def runs(self) -> list[tuple[int, int]]:
         """(first, last) column of each unbroken stretch."""
@@ -78,8 +78,11 @@ def plan_text(method: Method, *, width: int = 72, height: int = 16) -> str:
         here = sorted((s for s in found if s.memory_id == memory_id), key=lambda s: (s.offset, flow.bits(s.columns)[0]))
         if not here:
             continue
-        busiest = max(sum(s.size for s in here if s.columns >> c & 1) for c in range(columns))
-        lines = [f"memory {memory_id}: {size} B, at most {busiest} B in use, {len(here)} buffers, {columns - 2} instructions"]
+        use: Counter[int] = Counter()
+        for s in here:
+            use.update(dict.fromkeys(flow.bits(s.columns), s.size))
+        most = max(use.values())
+        lines = [f"memory {memory_id}: {size} B, at most {most} B in use, {len(here)} buffers, {columns - 2} instructions"]
         lines += _grid(here, size, columns, width, height)
         lines += [
             f"  {_LETTERS[i % len(_LETTERS)]} {s.name}:{s.text} {s.offset}+{s.size} B, {_when(s, columns)}"
