@@ -419,7 +419,7 @@ KERNEL(etude_aten_native_group_norm_out) {
   return ETUDE_OK;
 }
 
-/* ---- batch_norm, with given statistics ---- */
+/* ---- batch_norm ---- */
 
 typedef struct batch_norm {
   etude_tensor *in, *weight, *bias, *mean, *variance, *out;
@@ -494,36 +494,108 @@ static etude_status run_batch_norm(etude_kernel_context *ctx, batch_norm *b) {
   return ETUDE_OK;
 }
 
-static etude_status read_batch_norm(etude_kernel_context *ctx, etude_value *const *args, batch_norm *b) {
+/* Arguments up to the bias, and those whose places differ between the operators. */
+static etude_status read_batch_norm(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out, batch_norm *b) {
   TRY(etude_arg_tensor(ctx, args, 0, &b->in));
   TRY(etude_arg_tensor_or_none(ctx, args, 1, &b->weight));
   TRY(etude_arg_tensor_or_none(ctx, args, 2, &b->bias));
-  TRY(etude_arg_tensor(ctx, args, 3, &b->mean));
-  TRY(etude_arg_tensor(ctx, args, 4, &b->variance));
-  TRY(etude_arg_double(ctx, args, 6, &b->eps));
-  TRY(etude_arg_out(ctx, args, 7, &b->out));
+  TRY(etude_arg_double(ctx, args, eps, &b->eps));
+  TRY(etude_arg_out(ctx, args, out, &b->out));
   TRY(check_main(ctx, b->in, b->out));
   if (b->in->rank < 2) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "wants at least 2 dimensions, not %T", b->in);
   }
   TRY(check_parameter(ctx, b->weight, b->in->sizes + 1, 1, "weight"));
   TRY(check_parameter(ctx, b->bias, b->in->sizes + 1, 1, "bias"));
-  TRY(check_parameter(ctx, b->mean, b->in->sizes + 1, 1, "running_mean"));
-  TRY(check_parameter(ctx, b->variance, b->in->sizes + 1, 1, "running_var"));
   b->channels = (size_t)b->in->sizes[1];
   return ETUDE_OK;
 }
 
-KERNEL(etude_aten__native_batch_norm_legit_no_training_out) {
+static etude_status given_statistics(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out, batch_norm *b) {
   const int32_t empty = 0;
-  batch_norm b;
   etude_tensor *save_mean, *save_invstd;
-  TRY(etude_arg_count(ctx, arg_count, 11));
-  TRY(etude_arg_out(ctx, args, 8, &save_mean));
-  TRY(etude_arg_out(ctx, args, 9, &save_invstd));
-  TRY(read_batch_norm(ctx, args, &b));
-  TRY(etude_kernel_resize(ctx, b.out, b.in->sizes, b.in->rank));
+  TRY(read_batch_norm(ctx, args, eps, out, b));
+  TRY(etude_arg_tensor(ctx, args, 3, &b->mean));
+  TRY(etude_arg_tensor(ctx, args, 4, &b->variance));
+  TRY(etude_arg_out(ctx, args, out + 1, &save_mean));
+  TRY(etude_arg_out(ctx, args, out + 2, &save_invstd));
+  TRY(check_parameter(ctx, b->mean, b->in->sizes + 1, 1, "running_mean"));
+  TRY(check_parameter(ctx, b->variance, b->in->sizes + 1, 1, "running_var"));
+  TRY(etude_kernel_resize(ctx, b->out, b->in->sizes, b->in->rank));
   TRY(etude_kernel_resize(ctx, save_mean, &empty, 1));
   TRY(etude_kernel_resize(ctx, save_invstd, &empty, 1));
-  return etude_tensor_numel(b.in) == 0 ? ETUDE_OK : run_batch_norm(ctx, &b);
+  return etude_tensor_numel(b->in) == 0 ? ETUDE_OK : run_batch_norm(ctx, b);
+}
+
+KERNEL(etude_aten__native_batch_norm_legit_no_training_out) {
+  batch_norm b;
+  TRY(etude_arg_count(ctx, arg_count, 11));
+  return given_statistics(ctx, args, 6, 7, &b);
+}
+
+KERNEL(etude_aten__native_batch_norm_legit_out) {
+  batch_norm b;
+  bool training;
+  TRY(etude_arg_count(ctx, arg_count, 12));
+  TRY(etude_arg_bool(ctx, args, 5, &training));
+  if (training) return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "training, which changes the running statistics");
+  return given_statistics(ctx, args, 7, 8, &b);
+}
+
+/* Statistics of the batch itself, in doubles. */
+static void batch_statistics(const batch_norm *b, double *means, double *variances) {
+  const etude_simd *simd = etude_simd_select();
+  const double count = (double)(etude_tensor_numel(b->in) / b->channels);
+  channels channel;
+  channels_of(b->in, b->in, true, 1, &channel);
+  for (size_t c = 0; c < b->channels; ++c) {
+    channels_moments(&channel, simd, 0, (int64_t)c, count, &means[c], &variances[c]);
+  }
+}
+
+static etude_tensor dense_doubles(double *data, int32_t *size, int32_t *stride) {
+  etude_tensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.data = data;
+  tensor.sizes = size;
+  tensor.strides = stride;
+  tensor.capacity = (size_t)*size * sizeof *data;
+  tensor.scalar_type = ETUDE_DOUBLE;
+  tensor.rank = 1;
+  return tensor;
+}
+
+KERNEL(etude_aten__native_batch_norm_legit_no_stats_out) {
+  batch_norm b;
+  etude_tensor *save_mean, *save_invstd;
+  int32_t stride = 1;
+  double *statistics;
+  TRY(etude_arg_count(ctx, arg_count, 10));
+  TRY(read_batch_norm(ctx, args, 5, 6, &b));
+  TRY(etude_arg_out(ctx, args, 7, &save_mean));
+  TRY(etude_arg_out(ctx, args, 8, &save_invstd));
+  TRY(check_statistic(ctx, save_mean));
+  TRY(check_statistic(ctx, save_invstd));
+  TRY(etude_kernel_resize(ctx, b.out, b.in->sizes, b.in->rank));
+  TRY(etude_kernel_resize(ctx, save_mean, b.in->sizes + 1, 1));
+  TRY(etude_kernel_resize(ctx, save_invstd, b.in->sizes + 1, 1));
+  if (etude_tensor_numel(b.in) == 0) {
+    fill_nan(save_mean);
+    fill_nan(save_invstd);
+    return ETUDE_OK;
+  }
+  TRY(etude_scratch_array(ctx, 2 * (uint64_t)b.channels, sizeof *statistics, &statistics));
+  batch_statistics(&b, statistics, statistics + b.channels);
+  etude_tensor mean = dense_doubles(statistics, &b.in->sizes[1], &stride);
+  etude_tensor variance = dense_doubles(statistics + b.channels, &b.in->sizes[1], &stride);
+  b.mean = &mean;
+  b.variance = &variance;
+  for (size_t c = 0; c < b.channels; ++c) {
+    const double invstd = 1.0 / sqrt(statistics[b.channels + c] + b.eps);
+    etude_element_set_double(save_mean->data, save_mean->scalar_type, c, statistics[c]);
+    etude_element_set_double(save_invstd->data, save_invstd->scalar_type, c, invstd);
+  }
+  return run_batch_norm(ctx, &b);
 }
