@@ -4,6 +4,11 @@
  * Views of `self` are taken before `out` is resized, and the sizes of a copy are always those of the view, so a
  * program that passes one tensor in both places gets garbage, not a stray access.
  */
+/* Nothing here is a hot loop (those are in strided.c), and inlining views makes twice the code. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("Os")
+#endif
+
 #include <string.h>
 
 #include "args.h"
