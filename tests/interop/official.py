@@ -1,8 +1,9 @@
 """Run a folder made by generate.py in the official runtime, and compare.
 
-    python official.py FOLDER [NAME...]
+    python official.py [FOLDER [NAME...]]
 
-Runs where torch and executorch are installed; etude need not be. Each case runs in a child process, since the
+Runs where torch and executorch are installed; etude need not be, if FOLDER is given. Without it, the folder is made
+in a temporary place from the corpus in the tree. Each case runs in a child process, since the
 official runtime may abort. Exit status 1 if a case that must run does not, or any output differs: from what is
 expected, or, for corpus programs that both runtimes can run, from what etude computed.
 """
@@ -12,7 +13,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from typing import Any
@@ -140,9 +143,18 @@ def in_child(folder: Path, name: str, case: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    folder = Path(sys.argv[1])
+    if len(sys.argv) > 1:
+        return check_folder(Path(sys.argv[1]), sys.argv[2:])
+    here = Path(__file__).resolve().parent
+    with tempfile.TemporaryDirectory() as name:
+        subprocess.run([sys.executable, here / "generate.py", name, here.parent / "corpus"], check=True)
+        return check_folder(Path(name), [])
+
+
+def check_folder(folder: Path, chosen: list[str]) -> int:
+    """Check the chosen cases of a folder, or all; the exit status."""
     cases = json.loads((folder / "cases.json").read_text())
-    names = sys.argv[2:] or list(cases)
+    names = chosen or list(cases)
     torch.set_num_threads(1)
     import executorch.runtime  # noqa: F401  once, before forking
 

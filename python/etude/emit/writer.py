@@ -223,7 +223,7 @@ class _Tables:
 
     def __init__(self) -> None:
         try:
-            import flatbuffers  # type: ignore[import-untyped]  # noqa: PLC0415  only when something is written
+            import flatbuffers  # type: ignore[import-untyped, import-not-found, unused-ignore]  # noqa: PLC0415  only when something is written
         except ImportError:
             raise EmitError("writing needs the package `flatbuffers`: pip install etude[emit]") from None
         self.builder: Any = flatbuffers.Builder(4096)
