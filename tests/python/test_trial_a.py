@@ -31,7 +31,7 @@ assert y.tolist() == [[1, 3, 5], [7, 9, 11]], y
 assert not [m for m in sys.modules if m.split(".")[0].startswith("torch")]
 new = {{m: getattr(sys.modules[m], "__file__", None) or "" for m in set(sys.modules) - before}}
 installed = {{m.split(".")[0] for m, file in new.items() if "site-packages" in file}}
-assert installed <= {{"etude", "numpy", "cffi", "_cffi_backend"}}, installed
+assert installed <= {{"etude", "numpy", "cffi", "_cffi_backend", "_distutils_hack"}}, installed  # the last: setuptools, where it is
 """
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
