@@ -226,6 +226,19 @@ etude_status etude_runtime_get_option(
   return ETUDE_OK;
 }
 
+etude_status etude_runtime_option_is_set(
+    etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set, etude_error *error) {
+  etude_backend_entry *entry;
+  etude_option_value value;
+  ETUDE_TRY(require_backend(runtime, backend, &entry, error));
+  const etude_option_schema *schema = etude_option_find(entry, key);
+  if (schema == NULL) return etude_option_unknown(entry, key, error);
+  etude_lock(runtime);
+  *out_is_set = etude_option_store_get(entry, entry->store, schema, &value);
+  etude_unlock(runtime);
+  return ETUDE_OK;
+}
+
 etude_status etude_runtime_option_schema(
     const etude_runtime *runtime, const char *backend, const etude_option_schema **out_schema, uint32_t *out_count,
     etude_error *error) {

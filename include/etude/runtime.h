@@ -114,6 +114,13 @@ ETUDE_API etude_status etude_runtime_set_option(
 ETUDE_API etude_status etude_runtime_get_option(
     etude_runtime *runtime, const char *backend, etude_option *inout_item, etude_error *error);
 
+/**
+ * Has the process a value of its own for @p key, or does the default stand? ::ETUDE_NOT_FOUND for an unknown backend
+ * or key; of a backend without schema no key is known here. Any thread.
+ */
+ETUDE_API etude_status etude_runtime_option_is_set(
+    etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set, etude_error *error);
+
 /** Where a value of an option comes from, weakest first. */
 enum {
   ETUDE_ORIGIN_DEFAULT = 0,
