@@ -201,12 +201,14 @@ etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_b
   return ETUDE_OK;
 }
 
-/* Do the names of an int's values match its range? */
+/* Do the names of an int's values match its range, and can a string take its choices? */
 static bool sound_choices(const etude_option_schema *schema) {
   int64_t count = 0;
-  if (schema->type != ETUDE_OPTION_INT || schema->choices == NULL) return true;
-  while (schema->choices[count] != NULL) ++count;
-  return count == (int64_t)schema->maximum - schema->minimum + 1;
+  if (schema->choices == NULL) return true;
+  while (schema->choices[count] != NULL) {
+    if (strlen(schema->choices[count++]) >= ETUDE_OPTION_STRING_SIZE) return false;
+  }
+  return schema->type != ETUDE_OPTION_INT || count == (int64_t)schema->maximum - schema->minimum + 1;
 }
 
 static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema, etude_error *error) {

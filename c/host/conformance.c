@@ -112,10 +112,15 @@ static bool legal_value(const etude_option_schema *schema, uint32_t n, etude_opt
 static bool illegal_value(const etude_option_schema *schema, uint32_t n, etude_option *item) {
   set_text(item, "");
   if (schema->type == ETUDE_OPTION_INT && is_bounded(schema)) {
-    const int64_t value = n == 0 ? (int64_t)schema->minimum - 1 : (int64_t)schema->maximum + 1;
-
-    item->value.int_value = value < INT32_MIN ? schema->maximum + 1 : value > INT32_MAX ? schema->minimum - 1 : (int32_t)value;
-    return n < 2 && !(schema->minimum == INT32_MIN && schema->maximum == INT32_MAX);
+    if (n >= 2 || (schema->minimum == INT32_MIN && schema->maximum == INT32_MAX)) {
+      return false;
+    }
+    if ((n == 0 && schema->minimum > INT32_MIN) || schema->maximum == INT32_MAX) {
+      item->value.int_value = schema->minimum - 1;
+    } else {
+      item->value.int_value = schema->maximum + 1;
+    }
+    return true;
   }
   if (schema->type == ETUDE_OPTION_STRING && schema->choices != NULL) {
     set_text(item, "no such choice");

@@ -121,29 +121,28 @@ static const etude_backend scale_vtable = {
 
 /* ---- ScaleRawBackend ---- */
 
-/* Its one option is `percent`; all that the core does for ScaleBackend it has to do itself. */
+/* Its one option is `percent`; what the core does for ScaleBackend it has to do itself. */
 static etude_status raw_check(
     void *self, const char *method_name, const etude_option *items, uint32_t count, etude_error *error) {
   const scale_backend *backend = self;
   (void)method_name;
   for (uint32_t i = 0; i < count; ++i) {
-    if (strcmp(items[i].key, "percent") != 0) {
-      backend->host->error_set(error, ETUDE_NOT_FOUND, "there is no option %q, only 'percent'", items[i].key);
-      backend->host->error_subject(error, items[i].key);
-      return ETUDE_NOT_FOUND;
-    }
-    if (items[i].type != ETUDE_OPTION_INT) {
-      backend->host->error_set(error, ETUDE_INVALID_TYPE, "option 'percent' is an int");
-      backend->host->error_subject(error, items[i].key);
-      return ETUDE_INVALID_TYPE;
-    }
+    if (strcmp(items[i].key, "percent") == 0) continue;
+    backend->host->error_set(error, ETUDE_NOT_FOUND, "there is no option %q, only 'percent'", items[i].key);
+    backend->host->error_subject(error, items[i].key);
+    return ETUDE_NOT_FOUND;
   }
   return ETUDE_OK;
 }
 
 static etude_status raw_set(void *self, const etude_option *items, uint32_t count, etude_error *error) {
   scale_backend *backend = self;
-  (void)error;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (items[i].type == ETUDE_OPTION_INT) continue;
+    backend->host->error_set(error, ETUDE_INVALID_TYPE, "option %q is an int", items[i].key);
+    backend->host->error_subject(error, items[i].key);
+    return ETUDE_INVALID_TYPE;
+  }
   lock(backend);
   for (uint32_t i = 0; i < count; ++i) backend->percent = items[i].value.int_value;
   unlock(backend);

@@ -71,6 +71,27 @@ static etude_status read_options(const etude_init_context *ctx, load_options *ou
   return status;
 }
 
+/* Weights may stand apart from the graphs: the compile spec `weights` then holds their key as named data, of the
+ * program or of an external data file. *out_apart tells. */
+static etude_status find_weights(etude_init_context *ctx, etude_context_binary *binary, bool *out_apart, etude_error *error) {
+  etude_compile_spec spec;
+  etude_bytes data;
+  char key[128];
+  *out_apart = etude_init_context_find_spec(ctx, "weights", &spec, NULL) == ETUDE_OK;
+  if (!*out_apart) return ETUDE_OK;
+  if (spec.value.size >= sizeof key) {
+    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "the key of the weights has %z bytes, at most 127 are possible",
+                           spec.value.size);
+  }
+  if (spec.value.size > 0) memcpy(key, spec.value.data, spec.value.size);
+  key[spec.value.size] = '\0';
+  const etude_status status = etude_init_context_named_data(ctx, key, &data, error);
+  if (status != ETUDE_OK) return status;
+  binary->weights = data.data;
+  binary->weight_count = data.size / sizeof(float) < UINT32_MAX ? (uint32_t)(data.size / sizeof(float)) : UINT32_MAX;
+  return ETUDE_OK;
+}
+
 static void free_handle(handle *h) {
   const etude_allocator allocator = h->allocator;
   if (h->private_weights != NULL) allocator.free(allocator.self, h->private_weights, h->weight_bytes);
@@ -212,11 +233,13 @@ static etude_status context_init(
   etude_context_binary binary;
   etude_context_graph graph;
   load_options options;
+  bool apart = false;
   handle *h = NULL;
   const char *method = etude_init_context_method_name(ctx);
   etude_status status = read_options(ctx, &options, error);
   if (status != ETUDE_OK) return status;
   status = etude_context_binary_open(payload, &binary, error);
+  if (status == ETUDE_OK) status = find_weights(ctx, &binary, &apart, error);
   if (status != ETUDE_OK) return status;
   status = etude_context_binary_find(&binary, options.graph[0] != '\0' ? options.graph : method, method, &graph, error);
   if (status != ETUDE_OK) return status;
@@ -229,7 +252,7 @@ static etude_status context_init(
     return status;
   }
   log_choice(ctx, &options, graph.name);
-  if (h->private_weights != NULL) etude_init_context_release(ctx); /* all that we need of the payload is copied */
+  if (apart || h->private_weights != NULL) etude_init_context_release(ctx); /* what we need of the payload is copied */
   *out_handle = h;
   return ETUDE_OK;
 }
