@@ -104,11 +104,11 @@ static void test_init_gets_the_method_name(void) {
 static void test_any_number_of_rows(void) {
   bench b;
   etude_method *method;
-  float in[16 * 8];
+  float in[17 * 8];
   float out[128];
   static const int32_t rows[] = {16, 1, 5, 2};
 
-  for (int i = 0; i < 16 * 8; i++) {
+  for (int i = 0; i < 17 * 8; i++) {
     in[i] = prefill_input[i % 40];
   }
   CHECK_OK(bench_open(&b), &b.error);
