@@ -101,6 +101,17 @@ static void note_kernel_call(const analysis *a, const etude_instruction *instruc
   for_each_tensor(a, result, in_place ? note_in_place : note_result);
 }
 
+/* Is this call a view operator whose result the plan put where its argument is? Then it writes nothing. */
+static bool is_view_in_place(const analysis *a, etude_plan *plan, const etude_instruction *instruction) {
+  const char *overload;
+  if (instruction->arg_count != 3) return false;
+  const span *from = span_of(a, instruction->args[0]);
+  const span *to = span_of(a, instruction->args[2]);
+  if (from == NULL || to == NULL || from->buffer == NEVER || from->buffer != to->buffer || from->offset != to->offset) return false;
+  const char *name = etude_plan_operator(plan, instruction->index, &overload);
+  return name != NULL && strcmp(name, "executorch_prim::et_view") == 0;
+}
+
 static bool is_in_place(etude_plan *plan, uint32_t op) {
   const char *overload;
   const char *name = etude_plan_operator(plan, op, &overload);
@@ -110,7 +121,13 @@ static bool is_in_place(etude_plan *plan, uint32_t op) {
 
 static void note_instruction(analysis *a, etude_plan *plan, const etude_instruction *instruction) {
   switch (instruction->kind) {
-    case ETUDE_KERNEL_CALL: note_kernel_call(a, instruction, is_in_place(plan, instruction->index)); break;
+    case ETUDE_KERNEL_CALL:
+      if (is_view_in_place(a, plan, instruction)) {
+        note_read(a, instruction->args[0]);
+      } else {
+        note_kernel_call(a, instruction, is_in_place(plan, instruction->index));
+      }
+      break;
     case ETUDE_DELEGATE_CALL:
       for (uint32_t i = 0; i < instruction->arg_count; ++i) for_each_tensor(a, instruction->args[i], note_delegate_argument);
       break;

@@ -69,13 +69,12 @@ etude_status etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts
   out->structures = l.used;
   out->unplanned = counts->unplanned;
   out->buffer_count = etude_plan_buffer_count(plan);
-  uint32_t steps = ETUDE_SHARING_STEPS;
   for (uint32_t i = 0; i < out->buffer_count; ++i) {
-    uint64_t shared_size;
     const uint64_t size = etude_plan_buffer_size(plan, i);
     if (size == 0) continue;
-    uint64_t *sum = etude_program_buffer_shared(plan->program, i, &steps, &shared_size) ? &out->shared : &out->planned;
-    if (!etude_checked_add(*sum, sum == &out->shared ? shared_size : size, sum)) {
+    const bool shared = etude_program_shares(plan->program, i);
+    uint64_t *sum = shared ? &out->shared : &out->planned;
+    if (!etude_checked_add(*sum, shared ? etude_program_shared_size(plan->program, i) : size, sum)) {
       return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the planned buffers are larger than any memory");
     }
   }
@@ -435,17 +434,16 @@ static etude_status given_buffer(
 }
 
 static etude_status place_buffer(etude_method *method, const etude_plan *plan, uint32_t index, etude_buffer given,
-                                 uint32_t *steps, etude_error *error) {
+                                 etude_error *error) {
   etude_planned_buffer *buffer = &method->buffers[index];
-  uint64_t shared_size;
   buffer->size = (size_t)etude_plan_buffer_size(plan, index);
   if (buffer->size == 0) return ETUDE_OK;
-  const bool shared = etude_program_buffer_shared(method->program, index, steps, &shared_size);
+  const bool shared = etude_program_shares(method->program, index);
   if (given.data != NULL) {
     ETUDE_TRY(given_buffer(buffer, index, given, shared, error));
   } else if (shared) {
     etude_shared_buffer *common;
-    ETUDE_TRY(etude_program_shared_buffer(method->program, index, shared_size, &common, error));
+    ETUDE_TRY(etude_program_shared_buffer(method->program, index, &common, error));
     buffer->data = common->data;
     buffer->shared = true;
     return ETUDE_OK;
@@ -465,10 +463,9 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%u planned buffers were given, the method has %u", config->planned_count,
                            method->buffer_count);
   }
-  uint32_t steps = ETUDE_SHARING_STEPS;
   for (uint32_t i = 0; i < method->buffer_count; ++i) {
     const etude_buffer none = {NULL, 0};
-    ETUDE_TRY(place_buffer(method, plan, i, i < config->planned_count ? config->planned[i] : none, &steps, error));
+    ETUDE_TRY(place_buffer(method, plan, i, i < config->planned_count ? config->planned[i] : none, error));
   }
   etude_tensor *to = method->tensors;
   for (uint32_t i = 0; i < plan->values.count; ++i) {

@@ -116,6 +116,11 @@ etude_status etude_plan_tensor_read(
   return etude_plan_fault(plan, ETUDE_OK, error);
 }
 
+uint32_t etude_plan_tensor_memory(etude_plan *plan, const etude_fb_table *table) {
+  const etude_fb_table allocation = etude_fb_child(&plan->fb, table, 6);
+  return etude_fb_u32(&plan->fb, &allocation, 0);
+}
+
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out) {
   etude_fb_table table;
   if (index >= plan->values.count || etude_plan_value(plan, index, &table) != ETUDE_FILE_TENSOR) return false;

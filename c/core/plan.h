@@ -79,6 +79,9 @@ uint32_t etude_plan_value(etude_plan *plan, uint32_t index, etude_fb_table *out_
 etude_status etude_plan_tensor_read(
     etude_plan *plan, uint32_t value, const etude_fb_table *table, etude_plan_tensor *out, etude_error *error);
 
+/* The planned memory that a Tensor table names, counted from 1; 0 = none. Nothing else is looked at. */
+uint32_t etude_plan_tensor_memory(etude_plan *plan, const etude_fb_table *table);
+
 /* Is value `index` a tensor? If so, it is decoded. */
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out);
 
@@ -102,10 +105,5 @@ etude_status etude_plan_fault(const etude_plan *plan, etude_status status, etude
 
 /* verify.c: check everything in the plan, and count. */
 etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out, etude_error *error);
-
-/* state.c: does the program's plan say that buffer `buffer` is shared between methods? A budget of steps, starting at
-   ETUDE_SHARING_STEPS for all buffers of a method, keeps a hostile plan from taking for ever: when it is used up,
-   buffers count as private. */
-bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint32_t *inout_steps, uint64_t *out_size);
 
 #endif /* ETUDE_CORE_PLAN_H_ */

@@ -5,6 +5,7 @@
 #include "options.h"
 #include "plan.h"
 #include "segment.h"
+#include "state.h"
 
 /* Slots of the root table. */
 enum {
@@ -261,6 +262,7 @@ static etude_status open_program(etude_program *program, const etude_program_con
   ETUDE_TRY(read_root(program, &layout, error));
   ETUDE_TRY(open_externals(program, config, error));
   if (config->verification != ETUDE_VERIFY_MINIMAL) ETUDE_TRY(check_plans(program, error));
+  program->shared_mask = etude_program_find_shared(program);
   return etude_option_rows_for_program(program, config, &program->options, error);
 }
 

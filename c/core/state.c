@@ -18,11 +18,15 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
 }
 
 /* The next tensor in a buffer, from value *index on. Each value looked at takes one of *steps; without steps left
-   there are no more tensors. */
+   there are no more tensors. Most values are elsewhere, so the place is looked at before the tensor is decoded. */
 static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
   while (*index < plan->values.count && *steps > 0) {
+    etude_fb_table table;
+    const uint32_t value = (*index)++;
     --*steps;
-    if (etude_plan_find_tensor(plan, (*index)++, out) && out->planned && out->buffer == buffer) return true;
+    if (etude_plan_value(plan, value, &table) != ETUDE_FILE_TENSOR) continue;
+    if (etude_plan_tensor_memory(plan, &table) != buffer + 1) continue;
+    if (etude_plan_tensor_read(plan, value, &table, out, NULL) == ETUDE_OK) return true;
   }
   return false;
 }
@@ -59,23 +63,40 @@ static bool uses_buffer(const etude_plan *plan, uint32_t buffer) {
   return buffer < etude_plan_buffer_count(plan) && etude_plan_buffer_size(plan, buffer) > 0;
 }
 
-bool etude_program_buffer_shared(const etude_program *program, uint32_t buffer, uint32_t *inout_steps, uint64_t *out_size) {
+static bool is_shared(const etude_program *program, uint32_t buffer, uint32_t *steps) {
   uint32_t users = 0;
   etude_plan a;
   etude_plan b;
-  *out_size = 0;
-  for (uint32_t m = 0; m < program->method_count && program->method_count > 1; ++m) {
+  for (uint32_t m = 0; m < program->method_count; ++m) {
     if (etude_plan_open(program, m, &a, NULL) != ETUDE_OK) return false;
     if (!uses_buffer(&a, buffer)) continue;
     for (uint32_t n = 0; n <= m; ++n) {
-      if (*inout_steps == 0 || etude_plan_open(program, n, &b, NULL) != ETUDE_OK) return false;
-      --*inout_steps;
-      if (uses_buffer(&b, buffer) && !agree(&a, &b, buffer, inout_steps)) return false;
+      if (*steps == 0 || etude_plan_open(program, n, &b, NULL) != ETUDE_OK) return false;
+      --*steps;
+      if (uses_buffer(&b, buffer) && !agree(&a, &b, buffer, steps)) return false;
     }
     ++users;
-    if (etude_plan_buffer_size(&a, buffer) > *out_size) *out_size = etude_plan_buffer_size(&a, buffer);
   }
   return users > 1;
+}
+
+uint32_t etude_program_find_shared(const etude_program *program) {
+  uint32_t steps = ETUDE_SHARING_STEPS;
+  uint32_t mask = 0;
+  for (uint32_t buffer = 0; buffer < 32 && program->method_count > 1; ++buffer) {
+    if (is_shared(program, buffer, &steps)) mask |= 1u << buffer;
+  }
+  return mask;
+}
+
+uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer) {
+  uint64_t size = 0;
+  etude_plan plan;
+  for (uint32_t m = 0; m < program->method_count; ++m) {
+    if (etude_plan_open(program, m, &plan, NULL) != ETUDE_OK || !uses_buffer(&plan, buffer)) continue;
+    if (etude_plan_buffer_size(&plan, buffer) > size) size = etude_plan_buffer_size(&plan, buffer);
+  }
+  return size;
 }
 
 static bool same_layout(etude_fb *fb, const etude_fb_table *layout, const etude_plan_tensor *tensor) {
@@ -187,10 +208,11 @@ static etude_shared_buffer *find_shared(etude_program *program, uint32_t buffer,
   return have;
 }
 
-etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint64_t size,
-                                         etude_shared_buffer **out, etude_error *error) {
+etude_status etude_program_shared_buffer(
+    etude_program *program, uint32_t buffer, etude_shared_buffer **out, etude_error *error) {
   *out = find_shared(program, buffer, NULL);
   if (*out != NULL) return ETUDE_OK;
+  const uint64_t size = etude_program_shared_size(program, buffer);
   etude_shared_buffer *fresh = etude_alloc_array(&program->allocator, 1, sizeof *fresh, "a shared buffer", error);
   if (fresh == NULL) return ETUDE_OUT_OF_MEMORY;
   fresh->buffer = buffer;

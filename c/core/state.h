@@ -14,8 +14,19 @@ etude_status etude_program_initial_data(
     etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to, etude_error *error);
 
 /* The buffer that methods share under this number: made, zeroed and initialised at the first call. */
-etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint64_t size,
-                                         etude_shared_buffer **out, etude_error *error);
+etude_status etude_program_shared_buffer(
+    etude_program *program, uint32_t buffer, etude_shared_buffer **out, etude_error *error);
+
+/* Bytes of a shared buffer: what the method that takes most of it needs. */
+uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer);
+
+/* Which planned buffers the methods of the program share, a bit each for the first 32. A budget of steps keeps a
+   hostile plan from taking for ever: what is not found within it counts as private. */
+uint32_t etude_program_find_shared(const etude_program *program);
+
+static inline bool etude_program_shares(const etude_program *program, uint32_t buffer) {
+  return buffer < 32 && (program->shared_mask & (1u << buffer)) != 0;
+}
 
 /* Find the external data of a tensor, and check that its layout is the tensor's. */
 etude_status etude_program_external_data(etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor,
