@@ -33,7 +33,7 @@ etude_status etude_option_ask(const etude_backend_entry *entry, const char *meth
   return status == ETUDE_OK ? status : etude_option_refused(entry, status, error);
 }
 
-#ifndef ETUDE_NO_OPTION_HINTS
+#if !defined(ETUDE_NO_OPTION_HINTS) && !defined(ETUDE_NO_ERROR_TEXT)
 /* Levenshtein's distance (1965), one row at a time; both texts have fewer than ETUDE_OPTION_KEY_SIZE bytes. */
 static uint32_t distance(const char *a, const char *b) {
   uint8_t row[ETUDE_OPTION_KEY_SIZE];
@@ -73,7 +73,7 @@ static void suggest(const etude_backend_entry *entry, const char *key, etude_err
 
 etude_status etude_option_unknown(const etude_backend_entry *entry, const char *key, etude_error *error) {
   etude_error_set(error, ETUDE_NOT_FOUND, "backend %q has no option %q", entry->name, key);
-#ifndef ETUDE_NO_OPTION_HINTS
+#if !defined(ETUDE_NO_OPTION_HINTS) && !defined(ETUDE_NO_ERROR_TEXT)
   suggest(entry, key, error);
 #endif
   for (uint32_t i = 0; i < entry->schema_count; ++i) {
