@@ -39,12 +39,7 @@ def run_case(case, tmp_path):
     run(case.pte(), ptds, case.calls, case.rtol, case.atol)
 
 
-# The core's check of memory plans takes the result of et_view for a write over the tensor that it shows, and refuses the plan if
-# that tensor is used afterwards. The official exporter makes such plans too.
-REFUSED = pytest.mark.xfail(raises=etude.EtudeNotImplementedError, reason="a dynamic view counts as overwriting what it shows")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=REFUSED) if n == "dynamic" else n for n in emit_programs.CASES])
+@pytest.mark.parametrize("name", list(emit_programs.CASES))
 def test_built_programs(name, tmp_path):
     run_case(emit_programs.make(name), tmp_path)
 
