@@ -13,26 +13,12 @@ static inline bool etude_checked_add(uint64_t a, uint64_t b, uint64_t *out) {
   return *out >= a;
 }
 
+/* The largest number where the sum is larger. */
+static inline uint64_t etude_checked_sum(uint64_t a, uint64_t b) { return b <= UINT64_MAX - a ? a + b : UINT64_MAX; }
+
 /* Does [offset, offset + size) lie within `limit` bytes? */
 static inline bool etude_checked_range(uint64_t offset, uint64_t size, uint64_t limit) {
   return offset <= limit && size <= limit - offset;
-}
-
-/* Number of elements of `rank` sizes; false where one is negative or the count leaves 31 bits. */
-static inline bool etude_checked_numel(const int32_t *sizes, uint32_t rank, uint32_t *out) {
-  uint64_t count = 1;
-  bool empty = false;
-  for (uint32_t i = 0; i < rank; ++i) {
-    if (sizes[i] < 0) return false;
-    if (sizes[i] == 0) {
-      empty = true;
-      continue;
-    }
-    count *= (uint32_t)sizes[i];
-    if (count > INT32_MAX) return false;
-  }
-  *out = empty ? 0 : (uint32_t)count;
-  return true;
 }
 
 #endif /* ETUDE_CORE_CHECKED_H_ */

@@ -21,6 +21,9 @@
 /* Distinct missing operators that are listed for a method. */
 #define ETUDE_MOST_MISSING_OPERATORS 64
 
+/* Comparisons of tensors with inputs, to find out which tensors need memory of the method. */
+#define ETUDE_INPUT_STEPS 100000000u
+
 /* Values looked at to find out which planned memory methods share. */
 #define ETUDE_SHARING_STEPS 16000000u
 

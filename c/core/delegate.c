@@ -6,34 +6,31 @@
 #include "options.h"
 #include "segment.h"
 
-static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_fb_table *delegate,
-                                  etude_bytes *out, etude_error *error) {
-  etude_program *program = ctx->method->program;
-  const etude_fb_table processed = etude_fb_child(&plan->fb, delegate, 1);
-  const uint32_t index = etude_fb_u32(&plan->fb, &processed, 1);
-  if (etude_fb_i8(&plan->fb, &processed, 0) == 0) {
-    const etude_fb_table inline_data = etude_fb_element(&plan->fb, &program->inline_payloads, index);
-    const etude_fb_vector bytes = etude_fb_vector_of(&plan->fb, &inline_data, 0, 1);
-    out->data = plan->fb.data + bytes.at;
-    out->size = bytes.count;
-    return etude_plan_fault(plan, ETUDE_OK, error);
+static etude_status fetch_payload(
+    etude_init_context *ctx, etude_plan *plan, const etude_plan_delegate *delegate, etude_bytes *out) {
+  const etude_program *program = ctx->method->program;
+  if (delegate->location == 0) {
+    const etude_fb_table table = etude_fb_element(&plan->fb, program->inline_payloads, delegate->data);
+    const etude_fb_vector bytes = etude_fb_vector_of(&plan->fb, table, 0, 1);
+    out->data = etude_fb_items(&plan->fb, bytes);
+    out->size = etude_fb_count(&plan->fb, bytes);
+    return etude_plan_fault(plan);
   }
-  ETUDE_TRY(etude_segment_acquire(program, &program->file, index, out, error));
+  ETUDE_TRY(etude_segment_acquire(program, &program->file, delegate->data, out, plan->error));
   ctx->holds_payload = true;
-  ctx->payload_segment = index;
+  ctx->payload_segment = delegate->data;
   return ETUDE_OK;
 }
 
-static void read_specs(etude_init_context *ctx, etude_plan *plan, const etude_fb_table *delegate, etude_compile_spec *specs) {
-  const etude_fb_vector tables = etude_fb_vector_of(&plan->fb, delegate, 2, 4);
+static void read_specs(etude_init_context *ctx, etude_plan *plan, etude_fb_vector tables, etude_compile_spec *specs) {
   ctx->specs = specs;
-  ctx->spec_count = tables.count;
-  for (uint32_t i = 0; i < tables.count; ++i) {
-    const etude_fb_table table = etude_fb_element(&plan->fb, &tables, i);
-    const etude_fb_vector value = etude_fb_vector_of(&plan->fb, &table, 1, 1);
-    specs[i].key = etude_fb_string(&plan->fb, &table, 0, NULL);
-    specs[i].value.data = plan->fb.data + value.at;
-    specs[i].value.size = value.count;
+  ctx->spec_count = etude_fb_count(&plan->fb, tables);
+  for (uint32_t i = 0; i < ctx->spec_count; ++i) {
+    const etude_fb_table table = etude_fb_element(&plan->fb, tables, i);
+    const etude_fb_vector value = etude_fb_vector_of(&plan->fb, table, 1, 1);
+    specs[i].key = etude_fb_string(&plan->fb, table, 0);
+    specs[i].value.data = etude_fb_items(&plan->fb, value);
+    specs[i].value.size = etude_fb_count(&plan->fb, value);
   }
 }
 
@@ -54,17 +51,17 @@ static etude_status find_backend(etude_init_context *ctx, const char *id, etude_
 static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t index, etude_compile_spec *specs,
                              etude_error *error) {
   etude_method *method = ctx->method;
-  const etude_fb_table delegate = etude_fb_element(&plan->fb, &plan->delegates, index);
-  const char *id = etude_fb_string(&plan->fb, &delegate, 0, NULL);
-  ETUDE_TRY(find_backend(ctx, id, error));
-  read_specs(ctx, plan, &delegate, specs);
+  etude_plan_delegate delegate;
   etude_bytes payload;
-  ETUDE_TRY(fetch_payload(ctx, plan, &delegate, &payload, error));
+  etude_plan_delegate_read(plan, index, &delegate);
+  ETUDE_TRY(find_backend(ctx, delegate.id, error));
+  read_specs(ctx, plan, delegate.specs, specs);
+  ETUDE_TRY(fetch_payload(ctx, plan, &delegate, &payload));
   const size_t before = method->allocated;
   ETUDE_TRY(etude_option_see(ctx, error));
   etude_error_clear(error);
   const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
-  if (status != ETUDE_OK) return etude_error_prefix(error, status, "backend %q, delegate %u: ", id, index);
+  if (status != ETUDE_OK) return etude_error_within(error, status, NULL, "backend %q, delegate %u: ", delegate.id, index);
   ctx->initialised = true;
   method->delegate_bytes += method->allocated - before;
   return ETUDE_OK;
@@ -128,7 +125,7 @@ etude_status etude_init_context_find_spec(
 
 etude_status etude_init_context_named_data(
     etude_init_context *ctx, const char *key, etude_bytes *out_data, etude_error *error) {
-  etude_data_file *file;
+  const etude_data_file *file;
   uint32_t segment;
   ETUDE_TRY(etude_program_named_segment(ctx->method->program, key, &file, &segment, error));
   return etude_method_hold_segment(ctx->method, file, segment, out_data, error);

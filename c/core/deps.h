@@ -12,4 +12,11 @@ int memcmp(const void *a, const void *b, size_t size);
 size_t strlen(const char *text);
 int strcmp(const char *a, const char *b);
 
+/* A freestanding compiler does not know what these functions do, and calls them for four bytes, too. Said by their
+   other name it does, and makes a load or store of it. */
+#if defined(__GNUC__)
+#define memcpy __builtin_memcpy
+#define memset __builtin_memset
+#endif
+
 #endif /* ETUDE_CORE_DEPS_H_ */

@@ -146,7 +146,7 @@ static void note_instruction(analysis *a, etude_plan *plan, const etude_instruct
 static void collect(analysis *a, etude_plan *plan) {
   etude_method *method = a->method;
   uint32_t next = 0;
-  for (uint32_t i = 0; i < plan->values.count; ++i) {
+  for (uint32_t i = 0; i < a->method->value_count; ++i) {
     etude_plan_tensor tensor;
     if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
     span *s = &a->spans[next++];
@@ -214,7 +214,7 @@ static void mark_inputs(const analysis *a) {
   }
 }
 
-etude_status etude_method_analyse(etude_method *method, etude_plan *plan, etude_error *error) {
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   if (method->tensor_count == 0) return ETUDE_OK;
   if (method->tensor_count > MOST_TENSORS) {
     for (uint32_t i = 0; i < method->input_count; ++i) method->inputs[i].reused = true;
@@ -222,11 +222,10 @@ etude_status etude_method_analyse(etude_method *method, etude_plan *plan, etude_
   }
   analysis a = {method, NULL, 0, false};
   const size_t size = method->tensor_count * sizeof(span);
-  a.spans = etude_alloc_array(&method->allocator, method->tensor_count, sizeof(span), "the analysis of the memory plan", error);
+  a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);
   if (a.spans == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(a.spans, 0, size);
   collect(&a, plan);
-  const etude_status status = check_overlaps(&a, error);
+  const etude_status status = check_overlaps(&a, plan->error);
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
     if (is_state(&a.spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
   }

@@ -11,6 +11,6 @@ uint64_t etude_analysis_size(const etude_plan_counts *counts);
  * Mark the method's state buffers (ETUDE_TENSOR_STATE) and the inputs whose memory an execution overwrites. Fails
  * where the plan puts something over a state buffer, or over a value that a later instruction still reads.
  */
-etude_status etude_method_analyse(etude_method *method, etude_plan *plan, etude_error *error);
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan);
 
 #endif /* ETUDE_CORE_LIFETIME_H_ */

@@ -4,42 +4,43 @@
 #include "method.h"
 #include "plan.h"
 
-/* Copy as much of an info struct as the caller has room for; its first member is the size. */
-static void give(void *out, const void *info, size_t size) {
-  uint32_t have;
-  memcpy(&have, out, sizeof have);
-  const size_t count = have < size ? have : size;
-  if (count > sizeof have) memcpy((uint8_t *)out + sizeof have, (const uint8_t *)info + sizeof have, count - sizeof have);
+/* Of input, output, … number `index` of a plan: does it exist? */
+static etude_status check_index(const etude_plan *plan, const char *what, uint32_t index, uint32_t count) {
+  if (index < count) return ETUDE_OK;
+  return etude_error_set(plan->error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", plan->name, count, what, index);
 }
 
-static etude_status beyond(const etude_plan *plan, const char *what, uint32_t index, uint32_t count, etude_error *error) {
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", plan->name, count, what, index);
-}
-
-static uint32_t attribute_count(etude_plan *plan) {
+/* The value of attribute `index`, or, where there is none, the number of attributes. */
+static bool find_attribute(etude_plan *plan, uint32_t index, uint32_t *out) {
   uint32_t count = 0;
   etude_plan_tensor tensor;
-  for (uint32_t i = 0; i < plan->values.count; ++i) {
-    if (etude_plan_find_tensor(plan, i, &tensor) && tensor.name != NULL) ++count;
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->values); ++i) {
+    if (!etude_plan_find_tensor(plan, i, &tensor) || tensor.name == NULL) continue;
+    *out = i;
+    if (count++ == index) return true;
   }
-  return count;
+  *out = count;
+  return false;
 }
 
 etude_status etude_program_method_info(
     const etude_program *program, uint32_t method, etude_method_info *out_info, etude_error *error) {
   etude_plan plan;
+  etude_method_info info;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  etude_method_info info = {0};
-  info.input_count = plan.inputs.count;
-  info.output_count = plan.outputs.count;
-  info.value_count = plan.values.count;
-  for (uint32_t i = 0; i < plan.chains.count; ++i) info.instruction_count += etude_plan_chain(&plan, i).count;
-  info.operator_count = plan.operators.count;
-  info.delegate_count = plan.delegates.count;
+  info.input_count = etude_fb_count(&plan.fb, plan.inputs);
+  info.output_count = etude_fb_count(&plan.fb, plan.outputs);
+  info.value_count = etude_fb_count(&plan.fb, plan.values);
+  info.instruction_count = 0;
+  for (uint32_t i = 0; i < etude_fb_count(&plan.fb, plan.chains); ++i) {
+    info.instruction_count += etude_fb_count(&plan.fb, etude_plan_chain(&plan, i));
+  }
+  info.operator_count = etude_fb_count(&plan.fb, plan.operators);
+  info.delegate_count = etude_fb_count(&plan.fb, plan.delegates);
   info.buffer_count = etude_plan_buffer_count(&plan);
-  info.attribute_count = attribute_count(&plan);
-  ETUDE_TRY(etude_plan_fault(&plan, ETUDE_OK, error));
-  give(out_info, &info, sizeof info);
+  find_attribute(&plan, UINT32_MAX, &info.attribute_count);
+  ETUDE_TRY(etude_plan_fault(&plan));
+  etude_struct_write(out_info, &info, sizeof info);
   return ETUDE_OK;
 }
 
@@ -48,8 +49,8 @@ static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *i
   info->rank = tensor->rank;
   info->nbytes = tensor->nbytes;
   info->name = tensor->name;
-  if (tensor->rank > 0) memcpy(info->sizes, tensor->sizes, tensor->rank * sizeof info->sizes[0]);
-  if (tensor->rank > 0) memcpy(info->dim_order, tensor->dim_order, tensor->rank);
+  memcpy(info->sizes, tensor->sizes, tensor->rank * sizeof info->sizes[0]);
+  memcpy(info->dim_order, tensor->dim_order, tensor->rank);
   if (tensor->dynamic) info->flags |= ETUDE_TENSOR_DYNAMIC;
   if (tensor->planned) {
     info->flags |= ETUDE_TENSOR_PLANNED;
@@ -61,86 +62,73 @@ static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *i
   }
 }
 
-static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info *out_info, etude_error *error) {
-  static const uint8_t tags[] = {ETUDE_VALUE_NONE, ETUDE_VALUE_NONE, ETUDE_VALUE_INT, ETUDE_VALUE_BOOL, ETUDE_VALUE_DOUBLE,
-                                 ETUDE_VALUE_TENSOR, ETUDE_VALUE_STRING, ETUDE_VALUE_INT_LIST, ETUDE_VALUE_DOUBLE_LIST,
-                                 ETUDE_VALUE_BOOL_LIST, ETUDE_VALUE_TENSOR_LIST, ETUDE_VALUE_OPTIONAL_TENSOR_LIST};
+static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info *out_info) {
   etude_value_info info;
-  etude_fb_table table;
+  etude_plan_value value;
+  ETUDE_TRY(check_index(plan, "values", index, etude_fb_count(&plan->fb, plan->values)));
   memset(&info, 0, sizeof info);
-  if (index >= plan->values.count) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q: value %u does not exist", plan->name, index);
-  }
-  const uint32_t kind = etude_plan_value(plan, index, &table);
-  info.tag = kind < sizeof tags ? tags[kind] : ETUDE_VALUE_NONE;
-  info.constant.tag = info.tag;
-  if (kind == ETUDE_FILE_TENSOR) {
+  etude_plan_value_read(plan, index, &value);
+  etude_plan_constant(plan, &value, &info.constant);
+  info.tag = value.tag;
+  if (value.kind == ETUDE_FILE_TENSOR) {
     etude_plan_tensor tensor;
-    ETUDE_TRY(etude_plan_tensor_read(plan, index, &table, &tensor, error));
+    ETUDE_TRY(etude_plan_tensor_read(plan, index, value.table, &tensor));
     describe_tensor(&tensor, &info);
-  } else if (kind == ETUDE_FILE_INT || kind == ETUDE_FILE_DOUBLE) {
-    const uint64_t bits = etude_fb_u64(&plan->fb, &table, 0);
-    memcpy(&info.constant.as, &bits, sizeof bits);
-  } else if (kind == ETUDE_FILE_BOOL) {
-    info.constant.as.bool_value = etude_fb_u8(&plan->fb, &table, 0) != 0;
-  } else if (kind == ETUDE_FILE_STRING) {
-    info.constant.as.string = etude_fb_string(&plan->fb, &table, 0, &info.constant.count);
   }
-  ETUDE_TRY(etude_plan_fault(plan, ETUDE_OK, error));
-  give(out_info, &info, sizeof info);
+  ETUDE_TRY(etude_plan_fault(plan));
+  etude_struct_write(out_info, &info, sizeof info);
   return ETUDE_OK;
+}
+
+/* Describe the value to which entry `index` of a list of inputs or outputs points. */
+static etude_status describe_entry(
+    etude_plan *plan, etude_fb_vector list, const char *what, uint32_t index, etude_value_info *out_info) {
+  ETUDE_TRY(check_index(plan, what, index, etude_fb_count(&plan->fb, list)));
+  return describe(plan, etude_fb_u32_at(&plan->fb, list, index), out_info);
 }
 
 etude_status etude_program_input_info(
     const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  if (index >= plan.inputs.count) return beyond(&plan, "inputs", index, plan.inputs.count, error);
-  return describe(&plan, (uint32_t)etude_fb_i32_at(&plan.fb, &plan.inputs, index), out_info, error);
+  return describe_entry(&plan, plan.inputs, "inputs", index, out_info);
 }
 
 etude_status etude_program_output_info(
     const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  if (index >= plan.outputs.count) return beyond(&plan, "outputs", index, plan.outputs.count, error);
-  return describe(&plan, (uint32_t)etude_fb_i32_at(&plan.fb, &plan.outputs, index), out_info, error);
+  return describe_entry(&plan, plan.outputs, "outputs", index, out_info);
 }
 
 etude_status etude_program_attribute_info(
     const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
-  etude_plan_tensor tensor;
+  uint32_t value;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  uint32_t left = index;
-  for (uint32_t i = 0; i < plan.values.count; ++i) {
-    if (!etude_plan_find_tensor(&plan, i, &tensor) || tensor.name == NULL || left-- != 0) continue;
-    return describe(&plan, i, out_info, error);
-  }
-  return beyond(&plan, "attributes", index, attribute_count(&plan), error);
+  if (find_attribute(&plan, index, &value)) return describe(&plan, value, out_info);
+  return check_index(&plan, "attributes", index, value);
 }
 
 etude_status etude_program_operator_name(
     const etude_program *program, uint32_t method, uint32_t index, char *out_name, size_t size, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  if (index >= plan.operators.count) return beyond(&plan, "operators", index, plan.operators.count, error);
-  if (etude_plan_operator_text(&plan, index, out_name, size) >= size) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "operator %u: the name does not fit %z bytes", index, size);
-  }
-  return etude_plan_fault(&plan, ETUDE_OK, error);
+  ETUDE_TRY(check_index(&plan, "operators", index, etude_fb_count(&plan.fb, plan.operators)));
+  if (etude_plan_operator_text(&plan, index, out_name, size) < size) return etude_plan_fault(&plan);
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "operator %u: the name does not fit %z bytes", index, size);
 }
 
 etude_status etude_program_delegate_backend(
     const etude_program *program, uint32_t method, uint32_t index, const char **out_name, etude_error *error) {
   etude_plan plan;
+  etude_plan_delegate delegate;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  if (index >= plan.delegates.count) return beyond(&plan, "delegates", index, plan.delegates.count, error);
-  const etude_fb_table delegate = etude_fb_element(&plan.fb, &plan.delegates, index);
-  const char *name = etude_fb_string(&plan.fb, &delegate, 0, NULL);
-  ETUDE_TRY(etude_plan_fault(&plan, ETUDE_OK, error));
-  if (name == NULL) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q: delegate %u has no name", plan.name, index);
-  *out_name = name;
+  ETUDE_TRY(check_index(&plan, "delegates", index, etude_fb_count(&plan.fb, plan.delegates)));
+  etude_plan_delegate_read(&plan, index, &delegate);
+  ETUDE_TRY(etude_plan_fault(&plan));
+  if (delegate.id == NULL) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q: delegate %u has no name", plan.name, index);
+  *out_name = delegate.id;
   return ETUDE_OK;
 }
 
@@ -148,27 +136,26 @@ etude_status etude_program_buffer_size(
     const etude_program *program, uint32_t method, uint32_t index, uint64_t *out_size, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  if (index >= etude_plan_buffer_count(&plan)) {
-    return beyond(&plan, "planned buffers", index, etude_plan_buffer_count(&plan), error);
-  }
+  ETUDE_TRY(check_index(&plan, "planned buffers", index, etude_plan_buffer_count(&plan)));
   *out_size = etude_plan_buffer_size(&plan, index);
   return ETUDE_OK;
+}
+
+/* Open and check a plan. */
+static etude_status open_checked(
+    const etude_program *program, uint32_t method, etude_plan *out, etude_plan_counts *out_counts, etude_error *error) {
+  ETUDE_TRY(etude_plan_open(program, method, out, error));
+  return etude_plan_check(out, out_counts);
 }
 
 etude_status etude_program_method_memory(
     const etude_program *program, uint32_t method, etude_memory_info *out_info, etude_error *error) {
   etude_plan plan;
   etude_plan_counts counts;
-  etude_memory_info info = {0};
-  ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  ETUDE_TRY(etude_plan_check(&plan, &counts, error));
-  ETUDE_TRY(etude_plan_memory(&plan, &counts, &info, error));
-  if (counts.constants && info.total != UINT64_MAX) { /* the method's hold on them */
-    info.structures += sizeof(etude_resource);
-    info.total += sizeof(etude_resource);
-    info.peak += sizeof(etude_resource);
-  }
-  give(out_info, &info, sizeof info);
+  etude_memory_info info;
+  ETUDE_TRY(open_checked(program, method, &plan, &counts, error));
+  etude_plan_memory(&plan, &counts, &info);
+  etude_struct_write(out_info, &info, sizeof info);
   return ETUDE_OK;
 }
 
@@ -176,70 +163,58 @@ etude_status etude_program_method_memory(
 
 uint32_t etude_program_segment_count(const etude_program *program) { return program->file.segment_count; }
 
-static bool is_named_segment(const etude_program *program, uint32_t index) {
+/* Does a table of the vector have this segment number in this slot? */
+static bool names_segment(const etude_program *program, etude_fb_vector tables, uint32_t slot, uint32_t segment) {
   etude_fb fb = etude_file_reader(&program->file);
-  for (uint32_t i = 0; i < program->file.named.count; ++i) {
-    const etude_fb_table entry = etude_fb_element(&fb, &program->file.named, i);
-    if (etude_fb_u32(&fb, &entry, 1) == index && fb.fault == 0) return true;
+  for (uint32_t i = 0; i < etude_fb_count(&fb, tables); ++i) {
+    if (etude_fb_u32(&fb, etude_fb_element(&fb, tables, i), slot) == segment && fb.fault == 0) return true;
   }
   return false;
 }
 
-static bool is_mutable_segment(const etude_program *program, uint32_t index) {
-  etude_fb fb = etude_file_reader(&program->file);
-  for (uint32_t i = 0; i < program->mutable_segments.count; ++i) {
-    const etude_fb_table entry = etude_fb_element(&fb, &program->mutable_segments, i);
-    if (etude_fb_u32(&fb, &entry, 0) == index && fb.fault == 0) return true;
-  }
-  return false;
-}
-
-static bool is_delegate_segment(const etude_program *program, uint32_t index) {
+static bool is_delegate_segment(const etude_program *program, uint32_t segment) {
   for (uint32_t m = 0; m < program->method_count; ++m) {
     etude_plan plan;
     if (etude_plan_open(program, m, &plan, NULL) != ETUDE_OK) continue;
-    for (uint32_t i = 0; i < plan.delegates.count; ++i) {
-      const etude_fb_table delegate = etude_fb_element(&plan.fb, &plan.delegates, i);
-      const etude_fb_table processed = etude_fb_child(&plan.fb, &delegate, 1);
-      if (etude_fb_i8(&plan.fb, &processed, 0) == 1 && etude_fb_u32(&plan.fb, &processed, 1) == index && plan.fb.fault == 0) {
-        return true;
-      }
+    for (uint32_t i = 0; i < etude_fb_count(&plan.fb, plan.delegates); ++i) {
+      etude_plan_delegate delegate;
+      etude_plan_delegate_read(&plan, i, &delegate);
+      if (delegate.location == 1 && delegate.data == segment && plan.fb.fault == 0) return true;
     }
   }
   return false;
 }
 
+static int32_t segment_kind(const etude_program *program, uint32_t segment) {
+  if (is_delegate_segment(program, segment)) return ETUDE_SEGMENT_DELEGATE;
+  if (names_segment(program, program->file.named, 1, segment)) return ETUDE_SEGMENT_NAMED;
+  if (names_segment(program, program->mutable_segments, 0, segment)) return ETUDE_SEGMENT_MUTABLE;
+  const bool constant = program->constant_offsets.at != 0 && program->constant_segment == segment;
+  return constant ? ETUDE_SEGMENT_CONSTANT : ETUDE_SEGMENT_UNUSED;
+}
+
 etude_status etude_program_segment_info(
     const etude_program *program, uint32_t index, etude_segment_info *out_info, etude_error *error) {
   if (index >= program->file.segment_count) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "segment %u: the file has %u", index, program->file.segment_count);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no segment %u: the file has %u", index, program->file.segment_count);
   }
-  etude_segment_info info = {0};
-  info.offset = program->file.segments[index].offset;
-  info.size = program->file.segments[index].size;
-  if (is_delegate_segment(program, index)) {
-    info.kind = ETUDE_SEGMENT_DELEGATE;
-  } else if (is_named_segment(program, index)) {
-    info.kind = ETUDE_SEGMENT_NAMED;
-  } else if (is_mutable_segment(program, index)) {
-    info.kind = ETUDE_SEGMENT_MUTABLE;
-  } else if (program->constant_offsets.count > 0 && program->constant_segment == index) {
-    info.kind = ETUDE_SEGMENT_CONSTANT;
-  }
-  give(out_info, &info, sizeof info);
+  const etude_segment *segment = &program->file.segments[index];
+  const etude_segment_info info = {0, segment_kind(program, index), segment->offset, segment->size};
+  etude_struct_write(out_info, &info, sizeof info);
   return ETUDE_OK;
 }
 
 /* ---- missing operators ---- */
 
 /* Behind an operator's name, the dtypes of a call's tensors: " (float, long)". */
-static void append_dtypes(etude_plan *plan, const etude_fb_vector *args, char *out, size_t size, size_t used) {
+static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, size_t size, size_t used) {
+  const uint32_t count = etude_fb_count(&plan->fb, args);
   const char *separator = " (";
-  for (uint32_t i = 0; i + 1 < args->count && used < size; ++i) {
+  for (uint32_t i = 0; i + 1 < count && used < size; ++i) {
     etude_plan_tensor tensor;
-    const int32_t value = etude_fb_i32_at(&plan->fb, args, i);
-    if (value == etude_fb_i32_at(&plan->fb, args, args->count - 1)) continue; /* the result, in schema position */
-    if (!etude_plan_find_tensor(plan, (uint32_t)value, &tensor)) continue;
+    const uint32_t value = etude_fb_u32_at(&plan->fb, args, i);
+    if (value == etude_fb_u32_at(&plan->fb, args, count - 1)) continue; /* the result, in schema position */
+    if (!etude_plan_find_tensor(plan, value, &tensor)) continue;
     used = etude_text_add(out, size, used, separator);
     used = etude_text_add(out, size, used, etude_scalar_name(tensor.scalar_type));
     separator = ", ";
@@ -247,42 +222,33 @@ static void append_dtypes(etude_plan *plan, const etude_fb_vector *args, char *o
   if (separator[0] == ',') etude_text_add(out, size, used, ")");
 }
 
-/* Distinct missing operators, in order of their first call. */
-typedef struct missing_list {
-  uint32_t count;
-  uint32_t operators[ETUDE_MOST_MISSING_OPERATORS];
-} missing_list;
-
-/* A plan may list one operator twice, so names are compared. */
-static bool is_new_missing(etude_plan *plan, const missing_list *list, uint32_t op) {
+/* Is an operator without a kernel, and not of the same name as one of those found so far? (A plan may list it twice.) */
+static bool is_new_missing(etude_plan *plan, uint32_t op, const uint32_t *found, uint32_t count) {
   const char *overload;
-  for (uint32_t i = 0; i < list->count; ++i) {
-    if (list->operators[i] == op) return false;
-  }
   const char *name = etude_plan_operator(plan, op, &overload);
   if (name == NULL || etude_runtime_find_operator(plan->program->runtime, name, overload) != NULL) return false;
-  for (uint32_t i = 0; i < list->count; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     const char *other_overload;
-    const char *other = etude_plan_operator(plan, list->operators[i], &other_overload);
+    const char *other = etude_plan_operator(plan, found[i], &other_overload);
     if (strcmp(other, name) == 0 && strcmp(other_overload, overload) == 0) return false;
   }
   return true;
 }
 
 bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_text, size_t size) {
-  missing_list list;
-  list.count = 0;
-  for (uint32_t c = 0; c < plan->chains.count; ++c) {
+  uint32_t found[ETUDE_MOST_MISSING_OPERATORS]; /* in order of their first call */
+  uint32_t count = 0;
+  for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
     const etude_fb_vector chain = etude_plan_chain(plan, c);
-    for (uint32_t i = 0; i < chain.count && list.count < ETUDE_MOST_MISSING_OPERATORS; ++i) {
+    for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain) && count < ETUDE_MOST_MISSING_OPERATORS; ++i) {
       etude_plan_instruction call;
-      etude_plan_instruction_read(plan, &chain, i, &call);
-      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, &list, (uint32_t)call.index)) continue;
-      if (list.count == index) {
-        append_dtypes(plan, &call.args, out_text, size, etude_plan_operator_text(plan, (uint32_t)call.index, out_text, size));
+      etude_plan_instruction_read(plan, chain, i, &call);
+      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, call.index, found, count)) continue;
+      if (count == index) {
+        append_dtypes(plan, call.args, out_text, size, etude_plan_operator_text(plan, call.index, out_text, size));
         return true;
       }
-      list.operators[list.count++] = (uint32_t)call.index;
+      found[count++] = call.index;
     }
   }
   return false;
@@ -292,8 +258,7 @@ etude_status etude_program_missing_operator(
     const etude_program *program, uint32_t method, uint32_t index, char *out_text, size_t size, etude_error *error) {
   etude_plan plan;
   etude_plan_counts counts;
-  ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  ETUDE_TRY(etude_plan_check(&plan, &counts, error));
+  ETUDE_TRY(open_checked(program, method, &plan, &counts, error));
   if (etude_plan_missing_operator(&plan, index, out_text, size)) return ETUDE_OK;
   return etude_error_set(error, ETUDE_NOT_FOUND, "no more operators are missing");
 }

@@ -3,7 +3,6 @@
 #define ETUDE_CORE_OBJECTS_H_
 
 #include "conf.h"
-#include "deps.h"
 #include "error.h"
 #include "etude/method.h"
 #include "flatbuf.h"
@@ -54,6 +53,7 @@ typedef struct etude_data_file {
   bool flatbuffer_owned;
   uint32_t segment_count;
   etude_segment *segments;
+  size_t first_segment;  /* number of segment 0 among those of all files of the program */
   etude_fb_vector named; /* NamedData tables */
 } etude_data_file;
 
@@ -69,7 +69,7 @@ typedef struct etude_shared_buffer {
   struct etude_shared_buffer *next;
   uint32_t buffer;
   uint8_t *data;
-  size_t size;
+  size_t size; /* of the block that holds this and the data */
 } etude_shared_buffer;
 
 struct etude_program {
@@ -78,9 +78,10 @@ struct etude_program {
   etude_data_file file;
   uint32_t external_count;
   etude_data_file *externals;
+  size_t segment_count; /* of all files */
   uint32_t method_count;
   etude_program_method *methods;
-  etude_fb_vector constant_offsets; /* into segment `constant_segment`; entry 0 is a placeholder */
+  etude_fb_vector constant_offsets; /* into segment `constant_segment`; entry 0 is a placeholder; absent = inline */
   uint32_t constant_segment;
   etude_fb_vector constant_buffer; /* legacy: constants inside the flatbuffer */
   etude_fb_vector mutable_segments;
@@ -103,15 +104,12 @@ typedef struct etude_instruction {
   etude_value **args;
 } etude_instruction;
 
-/* Something acquired for a method and given back when it is freed. */
-typedef struct etude_resource {
-  struct etude_resource *next;
-  etude_data_file *file; /* a segment of a file … */
-  uint32_t segment;
-  etude_tensor *tensor; /* … or storage of an unplanned tensor */
+/* Memory of a tensor that has none in the file or the plan; given when it is first needed. */
+typedef struct etude_storage {
+  etude_tensor *tensor;
   void *data;
   size_t size;
-} etude_resource;
+} etude_storage;
 
 struct etude_init_context {
   etude_method *method;
@@ -174,9 +172,12 @@ struct etude_method {
   etude_tensor *tensors; /* those of the file, in value order */
   char state_name[12];   /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 
-  etude_resource *resources;
+  uint32_t storage_count;
+  uint32_t storage_capacity;
+  etude_storage *storage; /* of tensors without memory, as it is given */
+  uint8_t *holds;         /* by number of a segment among those of all files: 1 = the method uses it */
   etude_scratch_block *scratch;
-  etude_buffer given_scratch;
+  const etude_scratch_block *given_scratch; /* the caller's, not to be freed */
   struct etude_option_rows *options;
 
   uint64_t instruction_limit;
@@ -202,6 +203,11 @@ struct etude_execute_context {
 
 /* ---- helpers on them ---- */
 
+/* The file of that number: external files first, then the program's own. */
+static inline const etude_data_file *etude_program_file(const etude_program *program, uint32_t index) {
+  return index < program->external_count ? &program->externals[index] : &program->file;
+}
+
 static inline etude_fb etude_file_reader(const etude_data_file *file) {
   const etude_fb fb = {file->flatbuffer, file->flatbuffer_size, 0};
   return fb;
@@ -216,17 +222,15 @@ static inline void etude_release(const etude_allocator *allocator, void *ptr, si
 }
 
 /* Read a caller's struct, whose first member is its size: what an older caller does not have is zero. A size of 0
-   stands for the present one, so that a zeroed struct means default. */
-static inline void etude_struct_read(void *to, size_t size, const void *from) {
-  uint32_t have = 0;
-  memset(to, 0, size);
-  if (from == NULL) return;
-  memcpy(&have, from, sizeof have);
-  memcpy(to, from, have != 0 && have < size ? have : size);
-}
+   stands for the present one, and NULL for a struct of zeros, so that both mean default. */
+void etude_struct_read(void *to, size_t size, const void *from);
 
-/* NULL and a message on failure. */
-void *etude_alloc_array(const etude_allocator *allocator, uint64_t count, size_t size, const char *what, etude_error *error);
+/* Write as much of a struct as the caller has room for by its first member, which stays. */
+void etude_struct_write(void *to, const void *from, size_t size);
+
+/* A block, and one of zeros; NULL and a report on failure. */
+void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error);
+void *etude_alloc_zeros(const etude_allocator *allocator, uint64_t size, etude_error *error);
 
 static inline void etude_lock(const etude_runtime *runtime) {
   if (runtime->hooks.lock != NULL) runtime->hooks.lock(runtime->hooks.self);

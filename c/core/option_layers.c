@@ -20,7 +20,7 @@ static etude_option_rows *copy_rows(
   const size_t word = sizeof(void *);
   const uint64_t head = (sizeof(etude_option_rows) + word - 1) / word * word;
   const uint64_t size = head + count * sizeof *from + items * sizeof(etude_option);
-  etude_option_rows *rows = etude_alloc_array(allocator, size, 1, "load-time options", error);
+  etude_option_rows *rows = etude_alloc_block(allocator, size, error);
   if (rows == NULL) return NULL;
   rows->size = (size_t)size;
   rows->count = count;
@@ -40,10 +40,10 @@ static etude_option_rows *copy_rows(
 static bool method_uses(const etude_program *program, uint32_t method, const char *backend) {
   etude_plan plan;
   if (etude_plan_open(program, method, &plan, NULL) != ETUDE_OK) return false;
-  for (uint32_t i = 0; i < plan.delegates.count; ++i) {
-    const etude_fb_table delegate = etude_fb_element(&plan.fb, &plan.delegates, i);
-    const char *id = etude_fb_string(&plan.fb, &delegate, 0, NULL);
-    if (id != NULL && strcmp(id, backend) == 0) return true;
+  for (uint32_t i = 0; i < etude_fb_count(&plan.fb, plan.delegates); ++i) {
+    etude_plan_delegate delegate;
+    etude_plan_delegate_read(&plan, i, &delegate);
+    if (delegate.id != NULL && strcmp(delegate.id, backend) == 0) return true;
   }
   return false;
 }

@@ -26,7 +26,7 @@ static size_t lay_out(etude_option_store *store, uint8_t *base, const etude_back
 static etude_option_store *allocate(const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error) {
   etude_option_store sizes;
   const size_t size = lay_out(&sizes, NULL, entry);
-  etude_option_store *store = etude_alloc_array(allocator, size, 1, "process-wide options", error);
+  etude_option_store *store = etude_alloc_zeros(allocator, size, error);
   if (store == NULL) return NULL;
   memset(store, 0, size);
   lay_out(store, (uint8_t *)store, entry);

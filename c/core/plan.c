@@ -4,22 +4,18 @@
 #include "checked.h"
 #include "deps.h"
 
-etude_status etude_plan_fault(const etude_plan *plan, etude_status status, etude_error *error) {
-  if (plan->fb.fault == 0) return status;
-  return etude_error_at(error, ETUDE_INVALID_PROGRAM, plan->fb.fault,
-                        "the program is damaged: what stands at byte %u leads outside of it", plan->fb.fault);
-}
+etude_status etude_plan_fault(const etude_plan *plan) { return etude_fb_fault(&plan->fb, plan->error); }
 
 etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error) {
   if (method >= program->method_count) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method index %u: the program has %u methods", method,
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no method %u: the program has %u", method,
                            program->method_count);
   }
-  const etude_fb_table *table = &program->methods[method].plan;
-  memset(out, 0, sizeof *out);
+  const etude_fb_table table = program->methods[method].plan;
+  out->fb = etude_file_reader(&program->file);
+  out->error = error;
   out->program = program;
   out->name = program->methods[method].name;
-  out->fb = etude_file_reader(&program->file);
   out->values = etude_fb_vector_of(&out->fb, table, 2, 4);
   out->inputs = etude_fb_vector_of(&out->fb, table, 3, 4);
   out->outputs = etude_fb_vector_of(&out->fb, table, 4, 4);
@@ -27,146 +23,171 @@ etude_status etude_plan_open(const etude_program *program, uint32_t method, etud
   out->operators = etude_fb_vector_of(&out->fb, table, 6, 4);
   out->delegates = etude_fb_vector_of(&out->fb, table, 7, 4);
   out->buffer_sizes = etude_fb_vector_of(&out->fb, table, 8, 8);
-  ETUDE_TRY(etude_plan_fault(out, ETUDE_OK, error));
-  if (out->values.present && out->chains.count > 0) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q has no %s", out->name,
-                         out->values.present ? "instructions" : "values");
+  ETUDE_TRY(etude_plan_fault(out));
+  if (out->values.at != 0 && etude_fb_count(&out->fb, out->chains) > 0) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q has no values or no instructions", out->name);
 }
 
-uint32_t etude_plan_value(etude_plan *plan, uint32_t index, etude_fb_table *out_table) {
-  const etude_fb_table entry = etude_fb_element(&plan->fb, &plan->values, index);
-  *out_table = etude_fb_child(&plan->fb, &entry, 1);
-  return etude_fb_u8(&plan->fb, &entry, 0);
+/* ---- values ---- */
+
+void etude_plan_value_read(etude_plan *plan, uint32_t index, etude_plan_value *out) {
+  /* By kind in the file: what it becomes, and bytes of an item, for kinds that have items. */
+  static const uint8_t kinds[][2] = {
+      {ETUDE_VALUE_NONE, 0},        {ETUDE_VALUE_NONE, 0},      {ETUDE_VALUE_INT, 0},
+      {ETUDE_VALUE_BOOL, 0},        {ETUDE_VALUE_DOUBLE, 0},    {ETUDE_VALUE_TENSOR, 0},
+      {ETUDE_VALUE_STRING, 1},      {ETUDE_VALUE_INT_LIST, 8},  {ETUDE_VALUE_DOUBLE_LIST, 8},
+      {ETUDE_VALUE_BOOL_LIST, 1},   {ETUDE_VALUE_TENSOR_LIST, 4}, {ETUDE_VALUE_OPTIONAL_TENSOR_LIST, 4},
+  };
+  const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, index);
+  out->kind = etude_fb_u8(&plan->fb, entry, 0);
+  out->table = etude_fb_child(&plan->fb, entry, 1);
+  const uint8_t *row = kinds[out->kind < sizeof kinds / sizeof kinds[0] ? out->kind : 0];
+  out->tag = row[0];
+  out->items.at = 0;
+  if (row[1] != 0) out->items = etude_fb_vector_of(&plan->fb, out->table, 0, row[1]);
+  if (out->kind == ETUDE_FILE_STRING) (void)etude_fb_string(&plan->fb, out->table, 0); /* notes a missing NUL */
 }
 
-static etude_status tensor_error(etude_error *error, etude_status status, uint32_t value, const char *what) {
-  return etude_error_set(error, status, "value %u (tensor): %s", value, what);
-}
-
-/* Planned memory, initial data, name: where the tensor's bytes are. */
-static etude_status read_place(
-    etude_plan *plan, uint32_t value, const etude_fb_table *table, etude_plan_tensor *out, etude_error *error) {
-  const etude_fb_table allocation = etude_fb_child(&plan->fb, table, 6);
-  const etude_fb_table extra = etude_fb_child(&plan->fb, table, 9);
-  out->data_index = etude_fb_u32(&plan->fb, table, 5);
-  out->name = etude_fb_string(&plan->fb, &extra, 1, NULL);
-  out->mutable_index = etude_fb_u64(&plan->fb, &extra, 0);
-  const int32_t location = etude_fb_i8(&plan->fb, &extra, 2);
-  out->external = location == 1;
-  if (plan->fb.fault != 0) return ETUDE_OK;
-  if (location != 0 && location != 1) return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "unknown data location");
-  if (out->external && out->name == NULL) {
-    return tensor_error(error, ETUDE_INVALID_EXTERNAL_DATA, value, "external data without a name");
-  }
-  if (etude_fb_i8(&plan->fb, &extra, 3) != 0) {
-    return tensor_error(error, ETUDE_NOT_SUPPORTED, value, "placed on a device other than the CPU");
-  }
-  if (allocation.at == 0) return ETUDE_OK;
-  out->planned = true;
-  const uint32_t id = etude_fb_u32(&plan->fb, &allocation, 0);
-  out->buffer_offset = ((uint64_t)etude_fb_u32(&plan->fb, &allocation, 2) << 32) | etude_fb_u32(&plan->fb, &allocation, 1);
-  if (plan->fb.fault != 0) return ETUDE_OK;
-  if (id == 0 || id > etude_plan_buffer_count(plan)) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "value %u (tensor): planned in memory %u of %u", value, id,
-                           etude_plan_buffer_count(plan));
-  }
-  out->buffer = id - 1;
-  const uint64_t size = etude_plan_buffer_size(plan, out->buffer);
-  if (!etude_checked_range(out->buffer_offset, out->nbytes, size)) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM,
-                           "value %u (tensor): %l bytes at offset %l do not fit memory %u, which has %l bytes", value,
-                           (int64_t)out->nbytes, (int64_t)out->buffer_offset, id, (int64_t)size);
-  }
-  const size_t element = etude_scalar_size(out->scalar_type);
-  if ((out->buffer_offset & ((element > ETUDE_DATA_ALIGNMENT ? ETUDE_DATA_ALIGNMENT : element) - 1)) != 0) {
-    return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "planned at an offset that is not a multiple of its element size");
-  }
-  return ETUDE_OK;
-}
-
-etude_status etude_plan_tensor_read(
-    etude_plan *plan, uint32_t value, const etude_fb_table *table, etude_plan_tensor *out, etude_error *error) {
-  memset(out, 0, sizeof *out);
-  const etude_fb_vector sizes = etude_fb_vector_of(&plan->fb, table, 2, 4);
-  const etude_fb_vector dim_order = etude_fb_vector_of(&plan->fb, table, 3, 1);
-  const int32_t dynamism = etude_fb_i8(&plan->fb, table, 8);
-  const int32_t storage_offset = etude_fb_i32(&plan->fb, table, 1);
-  out->scalar_type = (int8_t)etude_fb_i8(&plan->fb, table, 0);
-  ETUDE_TRY(etude_plan_fault(plan, ETUDE_OK, error));
-  const size_t element = etude_scalar_size(out->scalar_type);
-  if (element == 0) return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
-  if (storage_offset != 0) return tensor_error(error, ETUDE_NOT_SUPPORTED, value, "a storage offset");
-  if (dynamism != 0 && dynamism != 1) return tensor_error(error, ETUDE_NOT_SUPPORTED, value, "an unbounded dynamic shape");
-  if (!sizes.present || !dim_order.present || dim_order.count != sizes.count) {
-    return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "sizes and dim order are missing or differ in length");
-  }
-  if (sizes.count > ETUDE_MAX_RANK) return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "a rank above 16");
-  out->rank = (uint8_t)sizes.count;
-  out->dynamic = dynamism == 1;
-  out->sizes = (const int32_t *)(const void *)(plan->fb.data + sizes.at);
-  out->dim_order = plan->fb.data + dim_order.at;
-  uint32_t numel;
-  int32_t strides[ETUDE_MAX_RANK];
-  if (!etude_checked_numel(out->sizes, out->rank, &numel) ||
-      !etude_strides_from_dim_order(out->sizes, out->dim_order, out->rank, strides)) {
-    return tensor_error(error, ETUDE_INVALID_PROGRAM, value, "a negative size, too many elements, or a dim order that is no permutation");
-  }
-  out->nbytes = (uint64_t)numel * element;
-  ETUDE_TRY(read_place(plan, value, table, out, error));
-  return etude_plan_fault(plan, ETUDE_OK, error);
-}
-
-uint32_t etude_plan_tensor_memory(etude_plan *plan, const etude_fb_table *table) {
-  const etude_fb_table allocation = etude_fb_child(&plan->fb, table, 6);
-  return etude_fb_u32(&plan->fb, &allocation, 0);
-}
-
-bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out) {
-  etude_fb_table table;
-  if (index >= plan->values.count || etude_plan_value(plan, index, &table) != ETUDE_FILE_TENSOR) return false;
-  return etude_plan_tensor_read(plan, index, &table, out, NULL) == ETUDE_OK;
-}
-
-etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain) {
-  const etude_fb_table table = etude_fb_element(&plan->fb, &plan->chains, chain);
-  return etude_fb_vector_of(&plan->fb, &table, 2, 4);
-}
-
-void etude_plan_instruction_read(
-    etude_plan *plan, const etude_fb_vector *instructions, uint32_t index, etude_plan_instruction *out) {
-  memset(out, 0, sizeof *out);
-  const etude_fb_table instruction = etude_fb_element(&plan->fb, instructions, index);
-  const etude_fb_table call = etude_fb_child(&plan->fb, &instruction, 1);
-  out->kind = etude_fb_u8(&plan->fb, &instruction, 0);
-  switch (out->kind) {
-    case ETUDE_KERNEL_CALL:
-    case ETUDE_DELEGATE_CALL:
-      out->index = etude_fb_i32(&plan->fb, &call, 0);
-      out->args = etude_fb_vector_of(&plan->fb, &call, 1, 4);
+void etude_plan_constant(etude_plan *plan, const etude_plan_value *from, etude_value *out) {
+  out->tag = from->tag;
+  switch (from->kind) {
+    case ETUDE_FILE_BOOL: out->as.bool_value = etude_fb_u8(&plan->fb, from->table, 0) != 0; break;
+    case ETUDE_FILE_INT:
+    case ETUDE_FILE_DOUBLE: {
+      const uint64_t bits = etude_fb_u64(&plan->fb, from->table, 0);
+      memcpy(&out->as, &bits, sizeof bits);
       break;
-    case ETUDE_MOVE_CALL:
-      out->operands[0] = etude_fb_i32(&plan->fb, &call, 0);
-      out->operands[1] = etude_fb_i32(&plan->fb, &call, 1);
-      out->operand_count = 2;
+    }
+    case ETUDE_FILE_STRING:
+    case ETUDE_FILE_DOUBLE_LIST:
+    case ETUDE_FILE_BOOL_LIST: {
+      const uint8_t *items = etude_fb_items(&plan->fb, from->items);
+      out->count = etude_fb_count(&plan->fb, from->items);
+      memcpy(&out->as, &items, sizeof items); /* a pointer, whatever it points to */
       break;
-    case ETUDE_JUMP_FALSE:
-      out->operands[0] = etude_fb_i32(&plan->fb, &call, 0);
-      out->index = etude_fb_i32(&plan->fb, &call, 1);
-      out->operand_count = 1;
-      break;
-    case ETUDE_FREE_CALL:
-      out->operands[0] = etude_fb_i32(&plan->fb, &call, 0);
-      out->operand_count = 1;
-      break;
+    }
     default: break;
   }
 }
 
+/* ---- tensors ---- */
+
+static etude_status tensor_error(const etude_plan *plan, etude_status status, uint32_t value, const char *what) {
+  return etude_error_set(plan->error, status, "value %u (tensor): %s", value, what);
+}
+
+bool etude_plan_tensor_fits(const etude_plan_tensor *tensor, uint64_t offset, uint64_t size) {
+  const size_t element = etude_scalar_size(tensor->scalar_type);
+  return etude_checked_range(offset, tensor->nbytes, size) && (offset & (element - 1)) == 0;
+}
+
+/* Where the tensor's bytes are. */
+static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table table, etude_plan_tensor *out) {
+  const etude_fb_table allocation = etude_fb_child(&plan->fb, table, 6);
+  const etude_fb_table extra = etude_fb_child(&plan->fb, table, 9);
+  const uint32_t location = etude_fb_u8(&plan->fb, extra, 2);
+  const uint32_t device = etude_fb_u8(&plan->fb, extra, 3);
+  out->name = etude_fb_string(&plan->fb, extra, 1);
+  out->mutable_index = etude_fb_u64(&plan->fb, extra, 0);
+  out->data_index = etude_fb_u32(&plan->fb, table, 5);
+  out->external = location == 1;
+  out->planned = allocation.at != 0;
+  out->buffer = etude_plan_tensor_memory(plan, table) - 1;
+  out->buffer_offset = ((uint64_t)etude_fb_u32(&plan->fb, allocation, 2) << 32) | etude_fb_u32(&plan->fb, allocation, 1);
+  ETUDE_TRY(etude_plan_fault(plan));
+  if (location > 1 || (out->external && out->name == NULL)) {
+    return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "its data is at an unknown place, or external without a name");
+  }
+  if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on a device other than the CPU");
+  if (!out->planned) return ETUDE_OK;
+  if (out->buffer < etude_plan_buffer_count(plan) &&
+      etude_plan_tensor_fits(out, out->buffer_offset, etude_plan_buffer_size(plan, out->buffer))) {
+    return ETUDE_OK;
+  }
+  return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM,
+                         "value %u (tensor): %l bytes at byte %l of memory %u are not inside that memory, or misaligned", value,
+                         (int64_t)out->nbytes, (int64_t)out->buffer_offset, out->buffer + 1);
+}
+
+etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_table table, etude_plan_tensor *out) {
+  const etude_fb_vector sizes = etude_fb_vector_of(&plan->fb, table, 2, 4);
+  const etude_fb_vector dim_order = etude_fb_vector_of(&plan->fb, table, 3, 1);
+  const uint32_t dynamism = etude_fb_u8(&plan->fb, table, 8);
+  const uint32_t rank = etude_fb_count(&plan->fb, sizes);
+  out->scalar_type = (int8_t)etude_fb_i8(&plan->fb, table, 0);
+  out->rank = (uint8_t)rank;
+  out->dynamic = dynamism == 1;
+  out->sizes = (const int32_t *)(const void *)etude_fb_items(&plan->fb, sizes);
+  out->dim_order = etude_fb_items(&plan->fb, dim_order);
+  out->nbytes = etude_scalar_size(out->scalar_type);
+  if (out->nbytes == 0) return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
+  if (etude_fb_u32(&plan->fb, table, 1) != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "a storage offset");
+  if (dynamism > 1) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "an unbounded dynamic shape");
+  ETUDE_TRY(etude_plan_fault(plan));
+  int32_t strides[ETUDE_MAX_RANK];
+  if (sizes.at == 0 || dim_order.at == 0 || rank > ETUDE_MAX_RANK || etude_fb_count(&plan->fb, dim_order) != rank ||
+      !etude_strides_from_dim_order(out->sizes, out->dim_order, rank, strides)) {
+    return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
+                        "sizes or dim order are missing or impossible, or there are more than 16 dimensions or 2^31 elements");
+  }
+  /* That strides were found means that the number of elements, too, fits 31 bits. */
+  for (uint32_t i = 0; i < rank; ++i) out->nbytes *= (uint32_t)out->sizes[i];
+  return read_place(plan, value, table, out);
+}
+
+uint32_t etude_plan_tensor_memory(etude_plan *plan, etude_fb_table table) {
+  return etude_fb_u32(&plan->fb, etude_fb_child(&plan->fb, table, 6), 0);
+}
+
+bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out) {
+  etude_plan_value value;
+  etude_plan silent;
+  if (index >= etude_fb_count(&plan->fb, plan->values)) return false;
+  etude_plan_value_read(plan, index, &value);
+  if (value.kind != ETUDE_FILE_TENSOR) return false;
+  silent = *plan;
+  silent.error = NULL;
+  return etude_plan_tensor_read(&silent, index, value.table, out) == ETUDE_OK;
+}
+
+/* ---- instructions, operators, delegates, memories ---- */
+
+etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain) {
+  return etude_fb_vector_of(&plan->fb, etude_fb_element(&plan->fb, plan->chains, chain), 2, 4);
+}
+
+void etude_plan_instruction_read(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_instruction *out) {
+  const etude_fb_table instruction = etude_fb_element(&plan->fb, chain, index);
+  const etude_fb_table call = etude_fb_child(&plan->fb, instruction, 1);
+  const uint32_t first = etude_fb_u32(&plan->fb, call, 0);
+  out->kind = etude_fb_u8(&plan->fb, instruction, 0);
+  out->index = 0;
+  out->args.at = 0;
+  out->operand_count = 0;
+  if (out->kind == ETUDE_KERNEL_CALL || out->kind == ETUDE_DELEGATE_CALL) {
+    out->index = first;
+    out->args = etude_fb_vector_of(&plan->fb, call, 1, 4);
+    return;
+  }
+  out->operands[out->operand_count++] = first;
+  if (out->kind == ETUDE_MOVE_CALL) out->operands[out->operand_count++] = etude_fb_u32(&plan->fb, call, 1);
+  if (out->kind == ETUDE_JUMP_FALSE) out->index = etude_fb_u32(&plan->fb, call, 1);
+}
+
+void etude_plan_delegate_read(etude_plan *plan, uint32_t index, etude_plan_delegate *out) {
+  const etude_fb_table delegate = etude_fb_element(&plan->fb, plan->delegates, index);
+  out->id = etude_fb_string(&plan->fb, delegate, 0);
+  out->payload = etude_fb_child(&plan->fb, delegate, 1);
+  out->location = etude_fb_u8(&plan->fb, out->payload, 0);
+  out->data = etude_fb_u32(&plan->fb, out->payload, 1);
+  out->specs = etude_fb_vector_of(&plan->fb, delegate, 2, 4);
+}
+
 const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **out_overload) {
-  const etude_fb_table table = etude_fb_element(&plan->fb, &plan->operators, index);
-  const char *overload = etude_fb_string(&plan->fb, &table, 1, NULL);
+  const etude_fb_table table = etude_fb_element(&plan->fb, plan->operators, index);
+  const char *overload = etude_fb_string(&plan->fb, table, 1);
   *out_overload = overload != NULL ? overload : "";
-  return etude_fb_string(&plan->fb, &table, 0, NULL);
+  return etude_fb_string(&plan->fb, table, 0);
 }
 
 size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, size_t size) {
@@ -178,9 +199,10 @@ size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, siz
 }
 
 uint32_t etude_plan_buffer_count(const etude_plan *plan) {
-  return plan->buffer_sizes.count > 0 ? plan->buffer_sizes.count - 1 : 0;
+  const uint32_t count = etude_fb_count(&plan->fb, plan->buffer_sizes);
+  return count > 0 ? count - 1 : 0;
 }
 
 uint64_t etude_plan_buffer_size(const etude_plan *plan, uint32_t index) {
-  return etude_fb_u64_at(&plan->fb, &plan->buffer_sizes, index + 1);
+  return etude_fb_u64_at(&plan->fb, plan->buffer_sizes, index + 1);
 }

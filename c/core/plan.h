@@ -21,9 +21,10 @@ enum {
 };
 
 typedef struct etude_plan {
+  etude_fb fb;
+  etude_error *error; /* where what is wrong with the plan is reported; may be NULL */
   const etude_program *program;
   const char *name;
-  etude_fb fb;
   etude_fb_vector values;
   etude_fb_vector inputs;
   etude_fb_vector outputs;
@@ -32,6 +33,14 @@ typedef struct etude_plan {
   etude_fb_vector delegates;
   etude_fb_vector buffer_sizes;
 } etude_plan;
+
+/* An entry of the value table. */
+typedef struct etude_plan_value {
+  uint32_t kind; /* ETUDE_FILE_ */
+  int32_t tag;   /* the ETUDE_VALUE_ that it becomes */
+  etude_fb_table table;
+  etude_fb_vector items; /* of a list, or bytes of a string */
+} etude_plan_value;
 
 /* A Tensor table, decoded. Every field has been checked, except that a constant's bytes exist. */
 typedef struct etude_plan_tensor {
@@ -52,43 +61,61 @@ typedef struct etude_plan_tensor {
 
 typedef struct etude_plan_instruction {
   uint32_t kind;
-  int32_t index; /* operator, delegate or destination (in the chain) */
+  uint32_t index; /* operator, delegate or destination (in the chain); 0 for other kinds */
   etude_fb_vector args; /* kernel and delegate calls */
-  int32_t operands[2];  /* the other kinds */
+  uint32_t operands[2]; /* the other kinds */
   uint32_t operand_count;
 } etude_plan_instruction;
+
+typedef struct etude_plan_delegate {
+  const char *id; /* NULL = none */
+  etude_fb_table payload; /* what tells its place */
+  uint32_t location;      /* 0: the payload is inline payload `data`; 1: segment `data` of the file */
+  uint32_t data;
+  etude_fb_vector specs;
+} etude_plan_delegate;
 
 /* What a method needs; found by etude_plan_check, which also checks everything that stands in the plan. */
 typedef struct etude_plan_counts {
   uint32_t tensors;
-  uint32_t dims;    /* over all tensors */
-  uint32_t dynamic_dims;
+  uint32_t dims;     /* over all tensors, those of dynamic tensors twice */
+  uint32_t homeless; /* tensors without storage in the file or the plan */
   uint32_t pointers; /* list items and arguments */
   uint32_t instructions;
   uint32_t specs;
-  uint64_t work;      /* entries walked */
-  uint64_t unplanned; /* bytes of tensors without storage in the file or a plan, inputs left out */
-  bool constants;     /* uses the constant segment */
+  uint32_t work;     /* entries walked */
+  uint32_t searched; /* inputs that tensors were compared with */
+  uint64_t unplanned; /* bytes of homeless tensors, inputs left out */
 } etude_plan_counts;
 
 etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error);
 
-/* Kind (ETUDE_FILE_) and table of a value. The index must be below the count. */
-uint32_t etude_plan_value(etude_plan *plan, uint32_t index, etude_fb_table *out_table);
+/* A failure where the reader met a fault. */
+etude_status etude_plan_fault(const etude_plan *plan);
 
-etude_status etude_plan_tensor_read(
-    etude_plan *plan, uint32_t value, const etude_fb_table *table, etude_plan_tensor *out, etude_error *error);
+/* The index must be below the count. */
+void etude_plan_value_read(etude_plan *plan, uint32_t index, etude_plan_value *out);
+
+/* What stands in the file of a number, bool, string, or list of doubles or bools; else only the tag. */
+void etude_plan_constant(etude_plan *plan, const etude_plan_value *from, etude_value *out);
+
+/* The tensor that a table describes; `value` is its index, for messages. */
+etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_table table, etude_plan_tensor *out);
 
 /* The planned memory that a Tensor table names, counted from 1; 0 = none. Nothing else is looked at. */
-uint32_t etude_plan_tensor_memory(etude_plan *plan, const etude_fb_table *table);
+uint32_t etude_plan_tensor_memory(etude_plan *plan, etude_fb_table table);
 
-/* Is value `index` a tensor? If so, it is decoded. */
+/* Is the tensor's data at `offset` inside a place of `size` bytes, and a multiple of its element size? */
+bool etude_plan_tensor_fits(const etude_plan_tensor *tensor, uint64_t offset, uint64_t size);
+
+/* Is value `index` a tensor? If so, it is decoded. Reports nothing. */
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out);
 
 /* Instructions of a chain, and one of them. */
 etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain);
-void etude_plan_instruction_read(
-    etude_plan *plan, const etude_fb_vector *instructions, uint32_t index, etude_plan_instruction *out);
+void etude_plan_instruction_read(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_instruction *out);
+
+void etude_plan_delegate_read(etude_plan *plan, uint32_t index, etude_plan_delegate *out);
 
 /* Name and overload ("" for none) of an operator. */
 const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **out_overload);
@@ -100,10 +127,7 @@ size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, siz
 uint64_t etude_plan_buffer_size(const etude_plan *plan, uint32_t index);
 uint32_t etude_plan_buffer_count(const etude_plan *plan);
 
-/* A failure where the reader met a fault, else `status`. */
-etude_status etude_plan_fault(const etude_plan *plan, etude_status status, etude_error *error);
-
 /* verify.c: check everything in the plan, and count. */
-etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out, etude_error *error);
+etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out);
 
 #endif /* ETUDE_CORE_PLAN_H_ */

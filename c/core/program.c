@@ -18,22 +18,7 @@ enum {
   SLOT_NAMED_DATA = 7
 };
 
-enum { HEADER_AT = 8, SHORT_HEADER_SIZE = 24, HEADER_SIZE = 32 };
-
-/* What the head of the file says. */
-typedef struct file_layout {
-  uint64_t flatbuffer_size;
-  uint64_t segment_base; /* 0 = no segments */
-} file_layout;
-
-void *etude_alloc_array(const etude_allocator *allocator, uint64_t count, size_t size, const char *what, etude_error *error) {
-  void *data = NULL;
-  if (count <= (SIZE_MAX / 2) / size) data = etude_alloc(allocator, (size_t)count * size, ETUDE_MEMORY_ALIGNMENT);
-  if (data == NULL) {
-    etude_error_set(error, ETUDE_OUT_OF_MEMORY, "not enough memory for %s: %l bytes are needed", what, (int64_t)(count * size));
-  }
-  return data;
-}
+enum { SHORT_HEADER_SIZE = 24, HEADER_SIZE = 32 };
 
 static const void *memory_map(void *self, uint64_t offset, size_t size) {
   (void)size;
@@ -45,16 +30,9 @@ etude_data_loader etude_data_from_memory(const void *data, size_t size) {
   return loader;
 }
 
-static uint64_t load64(const uint8_t *bytes) {
-  uint64_t value;
-  memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
 static etude_status check_identifier(const uint8_t *head, uint64_t size, etude_error *error) {
-  if (size == 0) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the file is empty");
   if (size < 8) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the file has %l bytes, too few for a .pte", (int64_t)size);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the file is empty or cut short: it has %l bytes", (int64_t)size);
   }
   if (memcmp(head + 4, "ET12", 4) == 0) return ETUDE_OK;
   if (memcmp(head + 4, "ET", 2) == 0) {
@@ -62,83 +40,66 @@ static etude_status check_identifier(const uint8_t *head, uint64_t size, etude_e
     return etude_error_at(error, ETUDE_NOT_SUPPORTED, 4,
                           "a .pte of schema version %q, but this build reads '12': export it again with ExecuTorch 1.x", version);
   }
-  if (memcmp(head + 4, "FT", 2) == 0) {
-    return etude_error_at(error, ETUDE_INVALID_ARGUMENT, 4, "this is a .ptd (external data), not a .pte: give it as external data");
-  }
-  return etude_error_at(error, ETUDE_INVALID_ARGUMENT, 4, "not a .pte file: bytes 4 to 7 must be 'ET12'");
+  return etude_error_at(error, ETUDE_INVALID_ARGUMENT, 4, "not a .pte file, but %s: bytes 4 to 7 must be 'ET12'",
+                        memcmp(head + 4, "FT", 2) == 0 ? "external data (.ptd)" : "something else");
 }
 
-static etude_status read_head(const etude_allocator *allocator, const etude_data_loader *loader, file_layout *out,
-                              etude_error *error) {
-  uint8_t head[ETUDE_FILE_HEAD_SIZE] = {0};
-  const size_t size = loader->size < sizeof head ? (size_t)loader->size : sizeof head;
-  if (size > 0) {
-    const uint8_t *bytes;
-    bool owned;
-    ETUDE_TRY(etude_loader_bytes(allocator, loader, 0, size, &bytes, &owned, error));
-    memcpy(head, bytes, size);
-    if (owned) etude_release(allocator, (void *)(uintptr_t)bytes, size);
-  }
+/* The head of the file: how much of it is the flatbuffer, and where segments begin (0 = nowhere). */
+static etude_status read_head(etude_program *program, uint64_t *out_base, etude_error *error) {
+  const etude_data_loader *loader = &program->file.loader;
+  uint8_t head[ETUDE_FILE_HEAD_SIZE];
+  uint64_t size = loader->size;
+  uint64_t end = 0;
+  bool sound = true;
+  *out_base = 0;
+  ETUDE_TRY(etude_loader_head(&program->allocator, loader, head, error));
   ETUDE_TRY(check_identifier(head, loader->size, error));
-  out->flatbuffer_size = loader->size;
-  out->segment_base = 0;
-  uint64_t end = loader->size;
-  if (size >= HEADER_AT + SHORT_HEADER_SIZE && memcmp(head + HEADER_AT, "eh00", 4) == 0) {
-    uint32_t length;
-    memcpy(&length, head + HEADER_AT + 4, sizeof length);
-    if (length < SHORT_HEADER_SIZE) {
-      return etude_error_at(error, ETUDE_INVALID_PROGRAM, HEADER_AT + 4, "the header is damaged: its length is %u", length);
-    }
-    out->flatbuffer_size = load64(head + HEADER_AT + 8);
-    out->segment_base = load64(head + HEADER_AT + 16);
-    const uint64_t data_size = length >= HEADER_SIZE ? load64(head + HEADER_AT + 24) : 0;
-    if (!etude_checked_add(out->segment_base, data_size, &end) || (out->segment_base > 0 && out->segment_base < out->flatbuffer_size)) {
-      return etude_error_at(error, ETUDE_INVALID_PROGRAM, HEADER_AT + 16, "the header is damaged: impossible segment base or size");
-    }
-    if (end < out->flatbuffer_size) end = out->flatbuffer_size;
+  if (memcmp(head + 8, "eh00", 4) == 0 && loader->size >= 8 + SHORT_HEADER_SIZE) {
+    const uint32_t length = (uint32_t)etude_head_u64(head, 12);
+    size = etude_head_u64(head, 16);
+    *out_base = etude_head_u64(head, 24);
+    sound = length >= SHORT_HEADER_SIZE && (*out_base == 0 || *out_base >= size) &&
+            etude_checked_add(*out_base, length >= HEADER_SIZE ? etude_head_u64(head, 32) : 0, &end);
   }
+  if (!sound || size < 8 || size > INT32_MAX) {
+    return etude_error_at(error, ETUDE_INVALID_PROGRAM, 8, "the header is damaged: impossible length, program size or segment base");
+  }
+  if (end < size) end = size;
   if (end > loader->size) {
     return etude_error_at(error, ETUDE_INVALID_PROGRAM, loader->size,
                           "the file is cut short: it has %l bytes, its header says %l", (int64_t)loader->size, (int64_t)end);
   }
-  if (out->flatbuffer_size < 8 || out->flatbuffer_size > INT32_MAX) {
-    return etude_error_at(error, ETUDE_INVALID_PROGRAM, HEADER_AT + 8, "the header is damaged: impossible program size");
-  }
+  program->file.flatbuffer_size = (uint32_t)size;
   return ETUDE_OK;
 }
 
-static etude_status check_constants(etude_program *program, etude_fb *fb, const etude_fb_table *root, etude_error *error) {
+/* Constants stand in a segment or, in older files, inside the flatbuffer. A list of one offset is a placeholder. */
+static etude_status check_constants(etude_program *program, etude_fb *fb, etude_fb_table root, etude_error *error) {
   const etude_fb_table constants = etude_fb_child(fb, root, SLOT_CONSTANT_SEGMENT);
-  program->constant_offsets = etude_fb_vector_of(fb, &constants, 1, 8);
-  program->constant_segment = etude_fb_u32(fb, &constants, 0);
-  program->constant_buffer = etude_fb_vector_of(fb, root, SLOT_CONSTANT_BUFFER, 4);
-  if (fb->fault != 0) return ETUDE_OK;
-  if (program->constant_offsets.count <= 1) {
-    if (program->constant_offsets.count == 1) program->constant_buffer.count = 0;
-    program->constant_offsets.count = 0;
-    return ETUDE_OK;
-  }
-  if (program->constant_buffer.count > 0) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "constants stand both in a segment and inline");
-  }
-  if (program->constant_segment >= program->file.segment_count) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "constants are in segment %u, but the file has %u",
-                           program->constant_segment, program->file.segment_count);
-  }
-  return ETUDE_OK;
+  const etude_fb_vector offsets = etude_fb_vector_of(fb, constants, 1, 8);
+  const etude_fb_vector inline_constants = etude_fb_vector_of(fb, root, SLOT_CONSTANT_BUFFER, 4);
+  const uint32_t count = etude_fb_count(fb, offsets);
+  program->constant_segment = etude_fb_u32(fb, constants, 0);
+  if (count == 0) program->constant_buffer = inline_constants;
+  if (count <= 1) return ETUDE_OK;
+  program->constant_offsets = offsets;
+  if (program->constant_segment < program->file.segment_count && etude_fb_count(fb, inline_constants) == 0) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_PROGRAM, "constants are in segment %u of %u, or inline as well",
+                         program->constant_segment, program->file.segment_count);
 }
 
-static etude_status read_methods(etude_program *program, etude_fb *fb, const etude_fb_table *root, etude_error *error) {
+static etude_status read_methods(etude_program *program, etude_fb *fb, etude_fb_table root, etude_error *error) {
   const etude_fb_vector plans = etude_fb_vector_of(fb, root, SLOT_PLANS, 4);
-  if (fb->fault != 0) return ETUDE_OK;
-  if (plans.count == 0) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the program has no methods");
-  program->methods = etude_alloc_array(&program->allocator, plans.count, sizeof *program->methods, "the method table", error);
+  const uint32_t count = etude_fb_count(fb, plans);
+  ETUDE_TRY(etude_fb_fault(fb, error));
+  if (count == 0) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the program has no methods");
+  program->methods = etude_alloc_zeros(&program->allocator, (uint64_t)count * sizeof *program->methods, error);
   if (program->methods == NULL) return ETUDE_OUT_OF_MEMORY;
-  program->method_count = plans.count;
-  for (uint32_t i = 0; i < plans.count; ++i) {
-    program->methods[i].plan = etude_fb_element(fb, &plans, i);
-    program->methods[i].name = etude_fb_string(fb, &program->methods[i].plan, 0, NULL);
-    if (fb->fault != 0) return ETUDE_OK;
+  program->method_count = count;
+  for (uint32_t i = 0; i < count; ++i) {
+    program->methods[i].plan = etude_fb_element(fb, plans, i);
+    program->methods[i].name = etude_fb_string(fb, program->methods[i].plan, 0);
+    ETUDE_TRY(etude_fb_fault(fb, error));
     if (program->methods[i].name == NULL) {
       return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %u has no name", i);
     }
@@ -146,33 +107,29 @@ static etude_status read_methods(etude_program *program, etude_fb *fb, const etu
   return ETUDE_OK;
 }
 
-static etude_status read_root(etude_program *program, const file_layout *layout, etude_error *error) {
+static etude_status read_root(etude_program *program, uint64_t segment_base, etude_error *error) {
   etude_fb fb = etude_file_reader(&program->file);
   const etude_fb_table root = etude_fb_root(&fb);
-  const etude_fb_vector segments = etude_fb_vector_of(&fb, &root, SLOT_SEGMENTS, 4);
-  program->mutable_segments = etude_fb_vector_of(&fb, &root, SLOT_MUTABLE_SEGMENTS, 4);
-  program->inline_payloads = etude_fb_vector_of(&fb, &root, SLOT_INLINE_PAYLOADS, 4);
-  program->file.named = etude_fb_vector_of(&fb, &root, SLOT_NAMED_DATA, 4);
-  if (fb.fault == 0) {
-    ETUDE_TRY(etude_file_set_segments(&program->allocator, &program->file, &fb, &segments, layout->segment_base, error));
-  }
-  if (fb.fault == 0) ETUDE_TRY(check_constants(program, &fb, &root, error));
-  if (fb.fault == 0) ETUDE_TRY(read_methods(program, &fb, &root, error));
-  if (fb.fault == 0) return ETUDE_OK;
-  return etude_error_at(error, ETUDE_INVALID_PROGRAM, fb.fault,
-                        "the program is damaged: what stands at byte %u leads outside of it", fb.fault);
+  const etude_fb_vector segments = etude_fb_vector_of(&fb, root, SLOT_SEGMENTS, 4);
+  program->mutable_segments = etude_fb_vector_of(&fb, root, SLOT_MUTABLE_SEGMENTS, 4);
+  program->inline_payloads = etude_fb_vector_of(&fb, root, SLOT_INLINE_PAYLOADS, 4);
+  program->file.named = etude_fb_vector_of(&fb, root, SLOT_NAMED_DATA, 4);
+  ETUDE_TRY(etude_file_set_segments(&program->allocator, &program->file, &fb, segments, segment_base, error));
+  ETUDE_TRY(check_constants(program, &fb, root, error));
+  program->segment_count = program->file.segment_count;
+  return read_methods(program, &fb, root, error);
 }
 
 /* A key may stand in one external file only. */
 static etude_status check_external_keys(const etude_program *program, uint32_t last, etude_error *error) {
   const etude_data_file *file = &program->externals[last];
   etude_fb fb = etude_file_reader(file);
-  for (uint32_t i = 0; i < file->named.count; ++i) {
-    const etude_fb_table entry = etude_fb_element(&fb, &file->named, i);
-    const char *key = etude_fb_string(&fb, &entry, 0, NULL);
+  for (uint32_t i = 0; i < etude_fb_count(&fb, file->named); ++i) {
+    const char *key = etude_fb_string(&fb, etude_fb_element(&fb, file->named, i), 0);
     for (uint32_t other = 0; key != NULL && other < last; ++other) {
       uint32_t segment;
-      if (!etude_file_find_key(&program->externals[other], key, &segment, NULL)) continue;
+      etude_fb_table layout;
+      if (!etude_file_find_key(&program->externals[other], key, &segment, &layout)) continue;
       return etude_error_about(error, ETUDE_INVALID_ARGUMENT, key, "external data files %u and %u both have the key %q", other,
                                last, key);
     }
@@ -182,17 +139,19 @@ static etude_status check_external_keys(const etude_program *program, uint32_t l
 
 static etude_status open_externals(etude_program *program, const etude_program_config *config, etude_error *error) {
   if (config->external_count == 0) return ETUDE_OK;
-  program->externals = etude_alloc_array(&program->allocator, config->external_count, sizeof *program->externals,
-                                         "the external data table", error);
+  const uint64_t size = (uint64_t)config->external_count * sizeof *program->externals;
+  program->externals = etude_alloc_zeros(&program->allocator, size, error);
   if (program->externals == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(program->externals, 0, config->external_count * sizeof *program->externals);
   program->external_count = config->external_count;
   const size_t stride = config->external->struct_size != 0 ? config->external->struct_size : sizeof(etude_data_loader);
   for (uint32_t i = 0; i < config->external_count; ++i) {
+    etude_data_file *file = &program->externals[i];
     etude_data_loader loader;
     etude_struct_read(&loader, sizeof loader, (const uint8_t *)config->external + i * stride);
-    const etude_status status = etude_external_open(&program->allocator, &loader, &program->externals[i], error);
-    if (status != ETUDE_OK) return etude_error_prefix(error, status, "external data file %u: ", i);
+    const etude_status status = etude_external_open(&program->allocator, &loader, file, error);
+    if (status != ETUDE_OK) return etude_error_within(error, status, NULL, "external data file %u: ", i);
+    file->first_segment = program->segment_count;
+    program->segment_count += file->segment_count;
     ETUDE_TRY(check_external_keys(program, i, error));
   }
   return ETUDE_OK;
@@ -205,7 +164,7 @@ static etude_status check_plans(const etude_program *program, etude_error *error
     etude_plan plan;
     etude_plan_counts counts;
     ETUDE_TRY(etude_plan_open(program, i, &plan, error));
-    ETUDE_TRY(etude_plan_check(&plan, &counts, error));
+    ETUDE_TRY(etude_plan_check(&plan, &counts));
     work += counts.work + counts.dims;
     if (work > 4 * (uint64_t)program->file.flatbuffer_size) {
       return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the plans have more entries than the file has bytes");
@@ -221,16 +180,13 @@ static void dispose(etude_program *program) {
   while (program->shared != NULL) {
     etude_shared_buffer *buffer = program->shared;
     program->shared = buffer->next;
-    etude_release(&allocator, buffer->data, buffer->size);
-    etude_release(&allocator, buffer, sizeof *buffer);
+    etude_release(&allocator, buffer, buffer->size);
   }
   for (uint32_t i = program->external_count; i-- > 0;) etude_file_clear(&allocator, &program->externals[i]);
-  if (program->externals != NULL) {
-    etude_release(&allocator, program->externals, program->external_count * sizeof *program->externals);
-  }
-  if (program->methods != NULL) etude_release(&allocator, program->methods, program->method_count * sizeof *program->methods);
+  etude_release(&allocator, program->externals, program->external_count * sizeof *program->externals);
+  etude_release(&allocator, program->methods, program->method_count * sizeof *program->methods);
   etude_file_clear(&allocator, &program->file);
-  if (program->copy != NULL) etude_release(&allocator, program->copy, (size_t)program->file.loader.size);
+  etude_release(&allocator, program->copy, (size_t)program->file.loader.size);
   etude_release(&allocator, program, sizeof *program);
 }
 
@@ -242,7 +198,7 @@ static etude_status copy_file(etude_program *program, etude_error *error) {
   if (loader->size == 0) return ETUDE_OK;
   ETUDE_TRY(etude_loader_bytes(&program->allocator, loader, 0, loader->size, &data, &owned, error));
   if (!owned) {
-    uint8_t *copy = etude_alloc_array(&program->allocator, loader->size, 1, "a copy of the file", error);
+    uint8_t *copy = etude_alloc_block(&program->allocator, loader->size, error);
     if (copy == NULL) return ETUDE_OUT_OF_MEMORY;
     memcpy(copy, data, (size_t)loader->size);
     data = copy;
@@ -253,13 +209,12 @@ static etude_status copy_file(etude_program *program, etude_error *error) {
 }
 
 static etude_status open_program(etude_program *program, const etude_program_config *config, etude_error *error) {
-  file_layout layout;
+  uint64_t segment_base;
   if (config->copy) ETUDE_TRY(copy_file(program, error));
-  ETUDE_TRY(read_head(&program->allocator, &program->file.loader, &layout, error));
-  program->file.flatbuffer_size = (uint32_t)layout.flatbuffer_size;
-  ETUDE_TRY(etude_loader_bytes(&program->allocator, &program->file.loader, 0, layout.flatbuffer_size,
+  ETUDE_TRY(read_head(program, &segment_base, error));
+  ETUDE_TRY(etude_loader_bytes(&program->allocator, &program->file.loader, 0, program->file.flatbuffer_size,
                                &program->file.flatbuffer, &program->file.flatbuffer_owned, error));
-  ETUDE_TRY(read_root(program, &layout, error));
+  ETUDE_TRY(read_root(program, segment_base, error));
   ETUDE_TRY(open_externals(program, config, error));
   if (config->verification != ETUDE_VERIFY_MINIMAL) ETUDE_TRY(check_plans(program, error));
   program->shared_mask = etude_program_find_shared(program);
@@ -281,9 +236,8 @@ etude_status etude_program_load(
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist", settings.verification);
   }
   const etude_allocator allocator = settings.allocator != NULL ? *settings.allocator : runtime->allocator;
-  etude_program *program = etude_alloc_array(&allocator, 1, sizeof *program, "the program", error);
+  etude_program *program = etude_alloc_zeros(&allocator, sizeof *program, error);
   if (program == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(program, 0, sizeof *program);
   program->runtime = runtime;
   program->allocator = allocator;
   program->file.loader = source;

@@ -3,15 +3,42 @@
 #include "objects.h"
 #include "options.h"
 
+/* ---- callers' structs, memory ---- */
+
+void etude_struct_read(void *to, size_t size, const void *from) {
+  uint32_t have = 0;
+  memset(to, 0, size);
+  if (from == NULL) return;
+  memcpy(&have, from, sizeof have);
+  memcpy(to, from, have != 0 && have < size ? have : size);
+}
+
+void etude_struct_write(void *to, const void *from, size_t size) {
+  uint32_t have;
+  memcpy(&have, to, sizeof have);
+  memcpy(to, from, have < size ? have : size);
+  memcpy(to, &have, have < sizeof have ? have : sizeof have);
+}
+
+void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error) {
+  void *data = size <= SIZE_MAX / 2 ? allocator->alloc(allocator->self, (size_t)size, ETUDE_MEMORY_ALIGNMENT) : NULL;
+  if (data == NULL) etude_error_set(error, ETUDE_OUT_OF_MEMORY, "not enough memory: a block of %l bytes is needed", (int64_t)size);
+  return data;
+}
+
+void *etude_alloc_zeros(const etude_allocator *allocator, uint64_t size, etude_error *error) {
+  void *data = etude_alloc_block(allocator, size, error);
+  return data != NULL ? memset(data, 0, (size_t)size) : NULL;
+}
+
+/* ---- life ---- */
+
 etude_status etude_runtime_create(
     const etude_allocator *allocator, const etude_hooks *hooks, etude_runtime **out_runtime, etude_error *error) {
-  etude_runtime *runtime = etude_alloc_array(allocator, 1, sizeof *runtime, "the runtime", error);
+  etude_runtime *runtime = etude_alloc_zeros(allocator, sizeof *runtime, error);
   if (runtime == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(runtime, 0, sizeof *runtime);
   runtime->allocator = *allocator;
-  if (hooks != NULL) {
-    memcpy(&runtime->hooks, hooks, hooks->struct_size < sizeof *hooks ? hooks->struct_size : sizeof *hooks);
-  }
+  etude_struct_read(&runtime->hooks, sizeof runtime->hooks, hooks);
   *out_runtime = runtime;
   return ETUDE_OK;
 }
@@ -91,9 +118,8 @@ etude_status etude_runtime_add_kernels(
     return etude_error_about(error, ETUDE_ALREADY_REGISTERED, kernels[i].name,
                              "kernel %q is registered already, with another function", kernels[i].name);
   }
-  etude_kernel_table *table = etude_alloc_array(&runtime->allocator, 1, sizeof *table, "a kernel table", error);
+  etude_kernel_table *table = etude_alloc_zeros(&runtime->allocator, sizeof *table, error);
   if (table == NULL) return ETUDE_OUT_OF_MEMORY;
-  table->next = NULL;
   table->kernels = kernels;
   table->count = count;
   *end = table;
@@ -131,9 +157,7 @@ etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const c
   return ETUDE_NOT_FOUND;
 }
 
-static etude_status check_backend(
-    const etude_runtime *runtime, const char *name, const etude_backend *backend, etude_error *error) {
-  (void)runtime;
+static etude_status check_backend(const char *name, const etude_backend *backend, etude_error *error) {
   if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes", (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
   }
@@ -149,17 +173,16 @@ static etude_status check_backend(
 
 etude_status etude_runtime_register_backend(
     etude_runtime *runtime, const char *name, const etude_backend *backend, void *self, etude_error *error) {
-  ETUDE_TRY(check_backend(runtime, name, backend, error));
+  ETUDE_TRY(check_backend(name, backend, error));
   const etude_backend_entry *have = etude_runtime_find_backend(runtime, name);
   if (have != NULL && have->source == backend && have->self == self) return ETUDE_OK;
   if (have != NULL) {
     return etude_error_about(error, ETUDE_ALREADY_REGISTERED, name, "a backend %q is registered already", name);
   }
-  etude_backend_entry *entry = etude_alloc_array(&runtime->allocator, 1, sizeof *entry, "a backend", error);
+  etude_backend_entry *entry = etude_alloc_zeros(&runtime->allocator, sizeof *entry, error);
   if (entry == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(entry, 0, sizeof *entry);
   memcpy(entry->name, name, strlen(name));
-  memcpy(&entry->vtable, backend, backend->struct_size < sizeof entry->vtable ? backend->struct_size : sizeof entry->vtable);
+  etude_struct_read(&entry->vtable, sizeof entry->vtable, backend);
   entry->source = backend;
   entry->self = self;
   const etude_status status = etude_option_store_create(runtime, entry, error);

@@ -8,6 +8,7 @@
 etude_status etude_loader_bytes(const etude_allocator *allocator, const etude_data_loader *loader, uint64_t offset,
                                 uint64_t size, const uint8_t **out_data, bool *out_owned, etude_error *error) {
   const void *mapped = NULL;
+  *out_data = NULL;
   *out_owned = false;
   if (size > SIZE_MAX / 2) return etude_error_at(error, ETUDE_OUT_OF_MEMORY, offset, "the file is too large for this machine");
   if (loader->map != NULL) mapped = loader->map(loader->self, offset, (size_t)size);
@@ -18,56 +19,69 @@ etude_status etude_loader_bytes(const etude_allocator *allocator, const etude_da
   if (mapped == NULL && loader->read == NULL) {
     return etude_error_at(error, ETUDE_ACCESS_FAILED, offset, "the data loader can neither map nor read");
   }
-  uint8_t *data = etude_alloc_array(allocator, size, 1, "part of the file", error);
+  uint8_t *data = etude_alloc_block(allocator, size, error);
   if (data == NULL) return ETUDE_OUT_OF_MEMORY;
-  etude_status status = ETUDE_OK;
-  if (mapped != NULL) {
-    memcpy(data, mapped, (size_t)size);
-  } else {
-    etude_error_clear(error);
-    status = loader->read(loader->self, offset, data, (size_t)size, error);
-  }
-  if (status != ETUDE_OK) {
-    etude_release(allocator, data, (size_t)size);
-    return etude_error_prefix(error, status, "reading %l bytes at byte %l: ", (int64_t)size, (int64_t)offset);
-  }
   *out_data = data;
   *out_owned = true;
+  if (mapped != NULL) {
+    memcpy(data, mapped, (size_t)size);
+    return ETUDE_OK;
+  }
+  etude_error_clear(error);
+  const etude_status status = loader->read(loader->self, offset, data, (size_t)size, error);
+  if (status == ETUDE_OK) return status;
+  etude_release(allocator, data, (size_t)size);
+  *out_owned = false;
+  return etude_error_within(error, status, NULL, "reading %l bytes at byte %l: ", (int64_t)size, (int64_t)offset);
+}
+
+etude_status etude_loader_head(const etude_allocator *allocator, const etude_data_loader *loader,
+                               uint8_t head[ETUDE_FILE_HEAD_SIZE], etude_error *error) {
+  const size_t size = loader->size < ETUDE_FILE_HEAD_SIZE ? (size_t)loader->size : ETUDE_FILE_HEAD_SIZE;
+  const uint8_t *bytes;
+  bool owned;
+  memset(head, 0, ETUDE_FILE_HEAD_SIZE);
+  if (size == 0) return ETUDE_OK;
+  ETUDE_TRY(etude_loader_bytes(allocator, loader, 0, size, &bytes, &owned, error));
+  memcpy(head, bytes, size);
+  if (owned) etude_release(allocator, (void *)(uintptr_t)bytes, size);
   return ETUDE_OK;
+}
+
+uint64_t etude_head_u64(const uint8_t *head, size_t at) {
+  uint64_t value;
+  memcpy(&value, head + at, sizeof value);
+  return value;
 }
 
 etude_status etude_file_set_segments(const etude_allocator *allocator, etude_data_file *file, etude_fb *fb,
-                                     const etude_fb_vector *segments, uint64_t base, etude_error *error) {
-  if (segments->count == 0) return ETUDE_OK;
-  file->segments = etude_alloc_array(allocator, segments->count, sizeof *file->segments, "the segment table", error);
+                                     etude_fb_vector segments, uint64_t base, etude_error *error) {
+  const uint32_t count = etude_fb_count(fb, segments);
+  if (count == 0) return ETUDE_OK;
+  file->segments = etude_alloc_zeros(allocator, (uint64_t)count * sizeof *file->segments, error);
   if (file->segments == NULL) return ETUDE_OUT_OF_MEMORY;
-  memset(file->segments, 0, segments->count * sizeof *file->segments);
-  file->segment_count = segments->count;
-  for (uint32_t i = 0; i < segments->count; ++i) {
+  file->segment_count = count;
+  for (uint32_t i = 0; i < count; ++i) {
     const etude_fb_table table = etude_fb_element(fb, segments, i);
     etude_segment *segment = &file->segments[i];
-    const uint64_t offset = etude_fb_u64(fb, &table, 0);
-    segment->size = etude_fb_u64(fb, &table, 1);
-    if (fb->fault != 0) return ETUDE_OK; /* the caller reports it */
+    const uint64_t offset = etude_fb_u64(fb, table, 0);
+    segment->size = etude_fb_u64(fb, table, 1);
     if (segment->size == 0) continue;
-    if (base < file->flatbuffer_size) {
-      return etude_error_set(error, ETUDE_INVALID_PROGRAM, "segment %u has data, but the file has no place for segments", i);
+    if (base >= file->flatbuffer_size && etude_checked_add(base, offset, &segment->offset) &&
+        etude_checked_range(segment->offset, segment->size, file->loader.size)) {
+      continue;
     }
-    if (!etude_checked_add(base, offset, &segment->offset) ||
-        !etude_checked_range(segment->offset, segment->size, file->loader.size)) {
-      return etude_error_at(error, ETUDE_INVALID_PROGRAM, base + offset,
-                            "segment %u (%l bytes at byte %l) ends beyond the file, which has %l bytes: is it cut short?", i,
-                            (int64_t)segment->size, (int64_t)(base + offset), (int64_t)file->loader.size);
-    }
+    return etude_error_at(error, ETUDE_INVALID_PROGRAM, base + offset,
+                          "segment %u (%l bytes at byte %l) is not inside the file, which has %l bytes: is it cut short?", i,
+                          (int64_t)segment->size, (int64_t)(base + offset), (int64_t)file->loader.size);
   }
   return ETUDE_OK;
 }
 
-etude_status etude_segment_acquire(etude_program *program, etude_data_file *file, uint32_t index, etude_bytes *out,
-                                   etude_error *error) {
+etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
+                                   etude_bytes *out, etude_error *error) {
   if (index >= file->segment_count) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "segment %u does not exist: the file has %u", index,
-                           file->segment_count);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "there is no segment %u: the file has %u", index, file->segment_count);
   }
   etude_segment *segment = &file->segments[index];
   etude_status status = ETUDE_OK;
@@ -87,48 +101,44 @@ etude_status etude_segment_acquire(etude_program *program, etude_data_file *file
   return status;
 }
 
-void etude_segment_release(etude_program *program, etude_data_file *file, uint32_t index) {
+void etude_segment_release(const etude_program *program, const etude_data_file *file, uint32_t index) {
   etude_segment *segment = &file->segments[index];
   etude_lock(program->runtime);
-  if (--segment->users == 0) {
-    if (segment->owned) etude_release(&program->allocator, (void *)(uintptr_t)segment->data, (size_t)segment->size);
-    segment->data = NULL;
+  if (--segment->users == 0 && segment->owned) {
+    etude_release(&program->allocator, (void *)(uintptr_t)segment->data, (size_t)segment->size);
   }
   etude_unlock(program->runtime);
 }
 
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file) {
-  if (file->segments != NULL) {
-    etude_release(allocator, file->segments, file->segment_count * sizeof *file->segments);
-    file->segments = NULL;
-  }
+  etude_release(allocator, file->segments, file->segment_count * sizeof *file->segments);
+  file->segments = NULL;
   if (file->flatbuffer_owned) etude_release(allocator, (void *)(uintptr_t)file->flatbuffer, file->flatbuffer_size);
   file->flatbuffer_owned = false;
 }
 
 bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment, etude_fb_table *out_layout) {
   etude_fb fb = etude_file_reader(file);
-  for (uint32_t i = 0; i < file->named.count; ++i) {
-    const etude_fb_table entry = etude_fb_element(&fb, &file->named, i);
-    const char *name = etude_fb_string(&fb, &entry, 0, NULL);
+  for (uint32_t i = 0; i < etude_fb_count(&fb, file->named); ++i) {
+    const etude_fb_table entry = etude_fb_element(&fb, file->named, i);
+    const char *name = etude_fb_string(&fb, entry, 0);
     if (fb.fault != 0) return false;
     if (name == NULL || strcmp(name, key) != 0) continue;
-    *out_segment = etude_fb_u32(&fb, &entry, 1);
-    if (out_layout != NULL) *out_layout = etude_fb_child(&fb, &entry, 2);
+    *out_segment = etude_fb_u32(&fb, entry, 1);
+    *out_layout = etude_fb_child(&fb, entry, 2);
     return fb.fault == 0;
   }
   return false;
 }
 
-etude_status etude_program_named_segment(etude_program *program, const char *key, etude_data_file **out_file,
+etude_status etude_program_named_segment(const etude_program *program, const char *key, const etude_data_file **out_file,
                                          uint32_t *out_segment, etude_error *error) {
+  etude_fb_table layout;
   for (uint32_t i = 0; i <= program->external_count; ++i) {
-    etude_data_file *file = i < program->external_count ? &program->externals[i] : &program->file;
-    if (!etude_file_find_key(file, key, out_segment, NULL)) continue;
-    *out_file = file;
-    return ETUDE_OK;
+    *out_file = etude_program_file(program, i);
+    if (etude_file_find_key(*out_file, key, out_segment, &layout)) return ETUDE_OK;
   }
-  return etude_error_about(
-      error, ETUDE_NOT_FOUND, key, "there is no named data %q in the program or its %u external data file(s)%s", key,
-      program->external_count, program->external_count == 0 ? ": is a .ptd missing?" : "");
+  return etude_error_about(error, ETUDE_NOT_FOUND, key,
+                           "there is no named data %q in the program or its %u external data files (.ptd)", key,
+                           program->external_count);
 }

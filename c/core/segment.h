@@ -9,25 +9,30 @@
 etude_status etude_loader_bytes(const etude_allocator *allocator, const etude_data_loader *loader, uint64_t offset,
                                 uint64_t size, const uint8_t **out_data, bool *out_owned, etude_error *error);
 
+/* The first bytes of a file, zeros behind its end; and 8 bytes of them as a number. */
+etude_status etude_loader_head(const etude_allocator *allocator, const etude_data_loader *loader,
+                               uint8_t head[ETUDE_FILE_HEAD_SIZE], etude_error *error);
+uint64_t etude_head_u64(const uint8_t *head, size_t at);
+
 /* Note the segments of a file: a vector of DataSegment tables (0 offset u64, 1 size u64) at `base`, each checked
-   to lie in the file. */
+   to lie in the file. Faults of the reader are the caller's to report. */
 etude_status etude_file_set_segments(const etude_allocator *allocator, etude_data_file *file, etude_fb *fb,
-                                     const etude_fb_vector *segments, uint64_t base, etude_error *error);
+                                     etude_fb_vector segments, uint64_t base, etude_error *error);
 
 /* Use a segment: the first use reads it, the last one that ends gives the memory back. Locks. */
-etude_status etude_segment_acquire(etude_program *program, etude_data_file *file, uint32_t index, etude_bytes *out,
-                                   etude_error *error);
-void etude_segment_release(etude_program *program, etude_data_file *file, uint32_t index);
+etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
+                                   etude_bytes *out, etude_error *error);
+void etude_segment_release(const etude_program *program, const etude_data_file *file, uint32_t index);
 
 /* Give back what a file holds, but do not close its loader. */
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file);
 
-/* The segment of a key in the file's named data; false where it has none. `*out_layout` (may be NULL) is the
-   TensorLayout table of a .ptd entry. */
+/* The segment of a key in the file's named data; false where it has none. `*out_layout` is the TensorLayout table of
+   a .ptd entry. */
 bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment, etude_fb_table *out_layout);
 
-/* Named data, external files first. Counts as a use of the segment. */
-etude_status etude_program_named_segment(etude_program *program, const char *key, etude_data_file **out_file,
+/* Named data, external files first. */
+etude_status etude_program_named_segment(const etude_program *program, const char *key, const etude_data_file **out_file,
                                          uint32_t *out_segment, etude_error *error);
 
 /* Open one .ptd. */

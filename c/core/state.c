@@ -20,13 +20,15 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
 /* The next tensor in a buffer, from value *index on. Each value looked at takes one of *steps; without steps left
    there are no more tensors. Most values are elsewhere, so the place is looked at before the tensor is decoded. */
 static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
-  while (*index < plan->values.count && *steps > 0) {
-    etude_fb_table table;
-    const uint32_t value = (*index)++;
+  while (*index < etude_fb_count(&plan->fb, plan->values) && *steps > 0) {
+    etude_plan_value value;
+    const uint32_t at = (*index)++;
     --*steps;
-    if (etude_plan_value(plan, value, &table) != ETUDE_FILE_TENSOR) continue;
-    if (etude_plan_tensor_memory(plan, &table) != buffer + 1) continue;
-    if (etude_plan_tensor_read(plan, value, &table, out, NULL) == ETUDE_OK) return true;
+    etude_plan_value_read(plan, at, &value);
+    if (value.kind == ETUDE_FILE_TENSOR && etude_plan_tensor_memory(plan, value.table) == buffer + 1 &&
+        etude_plan_find_tensor(plan, at, out)) {
+      return true;
+    }
   }
   return false;
 }
@@ -99,83 +101,74 @@ uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer
   return size;
 }
 
-static bool same_layout(etude_fb *fb, const etude_fb_table *layout, const etude_plan_tensor *tensor) {
+/* ---- contents in the files ---- */
+
+static bool same_layout(etude_fb *fb, etude_fb_table layout, const etude_plan_tensor *tensor) {
   const etude_fb_vector sizes = etude_fb_vector_of(fb, layout, 1, 4);
   const etude_fb_vector dim_order = etude_fb_vector_of(fb, layout, 2, 1);
-  const int32_t scalar_type = etude_fb_i8(fb, layout, 0);
-  if (fb->fault != 0 || layout->at == 0 || scalar_type != tensor->scalar_type || sizes.count != tensor->rank ||
-      dim_order.count != tensor->rank) {
-    return false;
-  }
-  for (uint32_t i = 0; i < sizes.count; ++i) {
-    if (etude_fb_i32_at(fb, &sizes, i) != tensor->sizes[i] || fb->data[dim_order.at + i] != tensor->dim_order[i]) return false;
-  }
-  return true;
+  return etude_fb_i8(fb, layout, 0) == tensor->scalar_type && fb->fault == 0 && layout.at != 0 &&
+         etude_fb_count(fb, sizes) == tensor->rank && etude_fb_count(fb, dim_order) == tensor->rank &&
+         memcmp(etude_fb_items(fb, sizes), tensor->sizes, tensor->rank * sizeof *tensor->sizes) == 0 &&
+         memcmp(etude_fb_items(fb, dim_order), tensor->dim_order, tensor->rank) == 0;
 }
 
-etude_status etude_program_external_data(etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor,
-                                         etude_data_file **out_file, uint32_t *out_segment, etude_error *error) {
-  (void)plan;
-  if (program->external_count == 0) {
-    return etude_error_about(error, ETUDE_INVALID_STATE, tensor->name,
-                             "tensor %q is external data: give the .ptd file when loading the program", tensor->name);
+static etude_status locate_external(const etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out) {
+  const etude_program *program = plan->program;
+  etude_fb_table layout;
+  uint32_t i = 0;
+  while (i < program->external_count && !etude_file_find_key(&program->externals[i], tensor->name, &out->segment, &layout)) ++i;
+  if (i == program->external_count) {
+    return etude_error_about(plan->error, i == 0 ? ETUDE_INVALID_STATE : ETUDE_NOT_FOUND, tensor->name,
+                             "tensor %q is not in the %u external data files (.ptd) that were given with the program",
+                             tensor->name, i);
   }
-  for (uint32_t i = 0; i < program->external_count; ++i) {
-    etude_data_file *file = &program->externals[i];
-    etude_fb_table layout;
-    if (!etude_file_find_key(file, tensor->name, out_segment, &layout)) continue;
-    etude_fb fb = etude_file_reader(file);
-    etude_status status = ETUDE_OK;
-    if (!same_layout(&fb, &layout, tensor) || *out_segment >= file->segment_count ||
-        file->segments[*out_segment].size < tensor->nbytes) {
-      status = etude_error_about(error, ETUDE_INVALID_EXTERNAL_DATA, tensor->name,
-                                 "external data %q has another dtype, shape, dim order or size than the program wants: %y %D",
-                                 tensor->name, (int)tensor->scalar_type, tensor->sizes, (uint32_t)tensor->rank);
-    }
-    *out_file = file;
-    return status;
+  out->file = &program->externals[i];
+  etude_fb fb = etude_file_reader(out->file);
+  if (same_layout(&fb, layout, tensor) && out->segment < out->file->segment_count &&
+      out->file->segments[out->segment].size >= tensor->nbytes) {
+    return ETUDE_OK;
   }
-  return etude_error_about(error, ETUDE_NOT_FOUND, tensor->name, "none of the %u external data files has the tensor %q",
-                           program->external_count, tensor->name);
+  return etude_error_about(plan->error, ETUDE_INVALID_EXTERNAL_DATA, tensor->name,
+                           "external data %q has another dtype, shape, dim order or size than the program wants: %y %D",
+                           tensor->name, (int)tensor->scalar_type, tensor->sizes, (uint32_t)tensor->rank);
 }
 
-/* Where a mutable tensor's initial value stands in the program file. */
-static etude_status find_mutable(etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor,
-                                 uint32_t *out_segment, uint64_t *out_offset, etude_error *error) {
-  etude_fb *fb = &plan->fb;
-  if (tensor->mutable_index < program->mutable_segments.count) {
-    const etude_fb_table table = etude_fb_element(fb, &program->mutable_segments, (uint32_t)tensor->mutable_index);
-    const etude_fb_vector offsets = etude_fb_vector_of(fb, &table, 1, 8);
-    *out_segment = etude_fb_u32(fb, &table, 0);
-    ETUDE_TRY(etude_plan_fault(plan, ETUDE_OK, error));
-    if (tensor->data_index < offsets.count && *out_segment < program->file.segment_count) {
-      *out_offset = etude_fb_u64_at(fb, &offsets, tensor->data_index);
-      if (etude_checked_range(*out_offset, tensor->nbytes, program->file.segments[*out_segment].size)) return ETUDE_OK;
-    }
+etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out) {
+  const etude_program *program = plan->program;
+  etude_fb_vector offsets = program->constant_offsets;
+  out->file = &program->file;
+  out->segment = program->constant_segment;
+  out->offset = 0;
+  if (tensor->external) return locate_external(plan, tensor, out);
+  if (tensor->planned) {
+    const uint32_t index = tensor->mutable_index < UINT32_MAX ? (uint32_t)tensor->mutable_index : UINT32_MAX;
+    const etude_fb_table table = etude_fb_element(&plan->fb, program->mutable_segments, index);
+    offsets = etude_fb_vector_of(&plan->fb, table, 1, 8);
+    out->segment = etude_fb_u32(&plan->fb, table, 0);
   }
-  return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the initial value %u of a mutable tensor is not in the file",
+  ETUDE_TRY(etude_plan_fault(plan));
+  if (tensor->data_index < etude_fb_count(&plan->fb, offsets) && out->segment < program->file.segment_count) {
+    out->offset = etude_fb_u64_at(&plan->fb, offsets, tensor->data_index);
+    if (etude_checked_range(out->offset, tensor->nbytes, program->file.segments[out->segment].size)) return ETUDE_OK;
+  }
+  return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "data %u, the contents of a tensor, is not in the file",
                          tensor->data_index);
 }
 
-etude_status etude_program_initial_data(
-    etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to, etude_error *error) {
-  etude_data_file *file = &program->file;
-  uint32_t segment = 0;
-  uint64_t offset = 0;
-  if (tensor->external) {
-    ETUDE_TRY(etude_program_external_data(program, plan, tensor, &file, &segment, error));
-  } else {
-    ETUDE_TRY(find_mutable(program, plan, tensor, &segment, &offset, error));
-  }
+etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to) {
+  etude_place place;
   etude_bytes bytes;
-  ETUDE_TRY(etude_segment_acquire(program, file, segment, &bytes, error));
-  memcpy(to, (const uint8_t *)bytes.data + offset, (size_t)tensor->nbytes);
-  etude_segment_release(program, file, segment);
+  ETUDE_TRY(etude_plan_locate(plan, tensor, &place));
+  ETUDE_TRY(etude_segment_acquire(plan->program, place.file, place.segment, &bytes, plan->error));
+  memcpy(to, (const uint8_t *)bytes.data + place.offset, (size_t)tensor->nbytes);
+  etude_segment_release(plan->program, place.file, place.segment);
   return ETUDE_OK;
 }
 
+/* ---- shared memory ---- */
+
 /* Initial values of every method's tensors in a shared buffer; those that methods have in common are equal. */
-static etude_status initialise_shared(etude_program *program, const etude_shared_buffer *shared, etude_error *error) {
+static etude_status initialise_shared(const etude_program *program, const etude_shared_buffer *shared, etude_error *error) {
   for (uint32_t m = 0; m < program->method_count; ++m) {
     etude_plan plan;
     etude_plan_tensor tensor;
@@ -183,15 +176,10 @@ static etude_status initialise_shared(etude_program *program, const etude_shared
     ETUDE_TRY(etude_plan_open(program, m, &plan, error));
     for (uint32_t i = 0; next_in_buffer(&plan, shared->buffer, &i, &steps, &tensor);) {
       if (!etude_tensor_has_initial(&tensor)) continue;
-      ETUDE_TRY(etude_program_initial_data(program, &plan, &tensor, shared->data + tensor.buffer_offset, error));
+      ETUDE_TRY(etude_plan_initial_data(&plan, &tensor, shared->data + tensor.buffer_offset));
     }
   }
   return ETUDE_OK;
-}
-
-static void free_shared(const etude_program *program, etude_shared_buffer *shared) {
-  etude_release(&program->allocator, shared->data, shared->size);
-  etude_release(&program->allocator, shared, sizeof *shared);
 }
 
 /* The shared buffer of that number; `fresh` becomes it where there is none yet. Locks. */
@@ -209,25 +197,25 @@ static etude_shared_buffer *find_shared(etude_program *program, uint32_t buffer,
 }
 
 etude_status etude_program_shared_buffer(
-    etude_program *program, uint32_t buffer, etude_shared_buffer **out, etude_error *error) {
-  *out = find_shared(program, buffer, NULL);
-  if (*out != NULL) return ETUDE_OK;
-  const uint64_t size = etude_program_shared_size(program, buffer);
-  etude_shared_buffer *fresh = etude_alloc_array(&program->allocator, 1, sizeof *fresh, "a shared buffer", error);
-  if (fresh == NULL) return ETUDE_OUT_OF_MEMORY;
-  fresh->buffer = buffer;
-  fresh->size = (size_t)size;
-  fresh->data = etude_alloc_array(&program->allocator, size, 1, "a shared buffer", error);
-  if (fresh->data == NULL) {
-    etude_release(&program->allocator, fresh, sizeof *fresh);
-    return ETUDE_OUT_OF_MEMORY;
+    etude_program *program, uint32_t buffer, uint8_t **out_data, etude_error *error) {
+  etude_shared_buffer *have = find_shared(program, buffer, NULL);
+  if (have == NULL) {
+    const uint64_t size = etude_program_shared_size(program, buffer);
+    /* Header and memory in one block, which is as aligned as the memory must be. */
+    const uint64_t head = ETUDE_ALIGN_UP(sizeof *have, ETUDE_MEMORY_ALIGNMENT);
+    etude_shared_buffer *fresh = etude_alloc_zeros(&program->allocator, etude_checked_sum(head, size), error);
+    if (fresh == NULL) return ETUDE_OUT_OF_MEMORY;
+    fresh->buffer = buffer;
+    fresh->size = (size_t)(head + size);
+    fresh->data = (uint8_t *)fresh + head;
+    const etude_status status = initialise_shared(program, fresh, error);
+    if (status == ETUDE_OK) have = find_shared(program, buffer, fresh);
+    /* Another thread may have been first: then ours is not needed. */
+    if (have != fresh) etude_release(&program->allocator, fresh, fresh->size);
+    ETUDE_TRY(status);
   }
-  memset(fresh->data, 0, fresh->size);
-  const etude_status status = initialise_shared(program, fresh, error);
-  if (status == ETUDE_OK) *out = find_shared(program, buffer, fresh);
-  /* Another thread may have been first: then ours is not needed. */
-  if (*out != fresh) free_shared(program, fresh);
-  return status;
+  *out_data = have->data;
+  return ETUDE_OK;
 }
 
 /* ---- state by name ---- */
@@ -251,95 +239,89 @@ static const char *number_name(etude_method *method, uint32_t number) {
   return at;
 }
 
-/* The `index`th state buffer: its tensor, and the value and plan entry it comes from. */
-static etude_status find(const etude_method *method, uint32_t index, etude_plan *plan, etude_plan_tensor *out_entry,
-                         etude_tensor **out_tensor, const char **out_name, etude_error *error) {
-  ETUDE_TRY(etude_plan_open(method->program, method->index, plan, error));
-  uint32_t next = 0;
+/* A state buffer: its tensor in the method, and what the plan says of it. */
+typedef struct state_buffer {
+  etude_tensor *tensor;
+  etude_plan plan;
+  etude_plan_tensor entry;
+  const char *name;
+} state_buffer;
+
+static etude_status find(const etude_method *method, uint32_t index, state_buffer *out, etude_error *error) {
+  ETUDE_TRY(etude_plan_open(method->program, method->index, &out->plan, error));
+  out->tensor = method->tensors;
   uint32_t left = index;
-  for (uint32_t i = 0; i < plan->values.count; ++i) {
-    if (!etude_plan_find_tensor(plan, i, out_entry)) continue;
-    *out_tensor = &method->tensors[next++];
-    if (((*out_tensor)->flags & ETUDE_TENSOR_STATE) == 0 || left-- != 0) continue;
-    *out_name = out_entry->name;
-    if (out_entry->name == NULL) {
-      *out_name = number_name((etude_method *)(uintptr_t)method, i);
+  for (uint32_t i = 0; i < method->value_count; ++i) {
+    if (!etude_plan_find_tensor(&out->plan, i, &out->entry)) continue;
+    if ((out->tensor->flags & ETUDE_TENSOR_STATE) != 0 && left-- == 0) {
+      out->name = out->entry.name != NULL ? out->entry.name : number_name((etude_method *)(uintptr_t)method, i);
+      return ETUDE_OK;
     }
-    return ETUDE_OK;
+    ++out->tensor;
   }
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q: state buffer %u does not exist, there are %u",
-                         method->name, index, etude_method_state_count(method));
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u", method->name,
+                         etude_method_state_count(method), index);
 }
 
 etude_status etude_method_state(
     const etude_method *method, uint32_t index, const char **out_name, etude_tensor *out_tensor, etude_error *error) {
-  etude_plan plan;
-  etude_plan_tensor entry;
-  etude_tensor *tensor = NULL;
-  const char *name = NULL;
-  ETUDE_TRY(find(method, index, &plan, &entry, &tensor, &name, error));
-  if (out_name != NULL) *out_name = name;
-  if (out_tensor != NULL) *out_tensor = *tensor;
+  state_buffer state;
+  ETUDE_TRY(find(method, index, &state, error));
+  if (out_name != NULL) *out_name = state.name;
+  if (out_tensor != NULL) *out_tensor = *state.tensor;
   return ETUDE_OK;
 }
 
 etude_status etude_method_find_state(
     const etude_method *method, const char *name, uint32_t *out_index, etude_error *error) {
-  const uint32_t count = etude_method_state_count(method);
   const char *other;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (etude_method_state(method, i, &other, NULL, error) != ETUDE_OK || strcmp(other, name) != 0) continue;
+  for (uint32_t i = 0; etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
+    if (strcmp(other, name) != 0) continue;
     *out_index = i;
     return ETUDE_OK;
   }
-  etude_error_about(error, ETUDE_NOT_FOUND, name, "method %q has no state buffer %q; it has: ", method->name, name);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (etude_method_state(method, i, &other, NULL, NULL) != ETUDE_OK) break;
-    if (!etude_error_append(error, "%s%s", i > 0 ? ", " : "", other)) break;
+  etude_error_about(error, ETUDE_NOT_FOUND, name, "method %q has no state buffer %q; it has:", method->name, name);
+  if (etude_method_state_count(method) == 0) etude_error_append(error, " none");
+  for (uint32_t i = 0; etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
+    if (!etude_error_append(error, " %s", other)) break;
   }
-  if (count == 0) etude_error_append(error, "none");
   return ETUDE_NOT_FOUND;
 }
 
-static etude_status sized(const etude_method *method, uint32_t index, size_t size, etude_tensor *out, etude_error *error) {
-  ETUDE_TRY(etude_method_state(method, index, NULL, out, error));
-  const size_t nbytes = etude_tensor_nbytes(out);
-  if (nbytes == size) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "state buffer %u has %z bytes, %z were given", index, nbytes, size);
+/* Copies between a state buffer and the caller's memory, one of which is NULL. */
+static etude_status copy_state(
+    const etude_method *method, uint32_t index, void *to, const void *from, size_t size, etude_error *error) {
+  etude_tensor tensor;
+  ETUDE_TRY(etude_method_state(method, index, NULL, &tensor, error));
+  const size_t nbytes = etude_tensor_nbytes(&tensor);
+  if (nbytes != size) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "state buffer %u has %z bytes, %z were given", index, nbytes, size);
+  }
+  if (size > 0) memcpy(to != NULL ? to : tensor.data, from != NULL ? from : tensor.data, size);
+  return ETUDE_OK;
 }
 
 etude_status etude_method_read_state(
     const etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
-  etude_tensor tensor;
-  ETUDE_TRY(sized(method, index, size, &tensor, error));
-  if (size > 0) memcpy(data, tensor.data, size);
-  return ETUDE_OK;
+  return copy_state(method, index, data, NULL, size, error);
 }
 
 etude_status etude_method_write_state(
     etude_method *method, uint32_t index, const void *data, size_t size, etude_error *error) {
-  etude_tensor tensor;
-  ETUDE_TRY(sized(method, index, size, &tensor, error));
-  if (size > 0) memcpy(tensor.data, data, size);
-  return ETUDE_OK;
-}
-
-static etude_status reset_one(etude_method *method, uint32_t index, etude_error *error) {
-  etude_plan plan;
-  etude_plan_tensor entry;
-  etude_tensor *tensor = NULL;
-  const char *name = NULL;
-  ETUDE_TRY(find(method, index, &plan, &entry, &tensor, &name, error));
-  if (etude_tensor_has_initial(&entry)) {
-    return etude_program_initial_data(method->program, &plan, &entry, tensor->data, error);
-  }
-  if (entry.nbytes > 0) memset(tensor->data, 0, (size_t)entry.nbytes);
-  return ETUDE_OK;
+  return copy_state(method, index, NULL, data, size, error);
 }
 
 etude_status etude_method_reset_state(etude_method *method, uint32_t index, etude_error *error) {
-  if (index != UINT32_MAX) return reset_one(method, index, error);
-  const uint32_t count = etude_method_state_count(method);
-  for (uint32_t i = 0; i < count; ++i) ETUDE_TRY(reset_one(method, i, error));
+  const bool all = index == UINT32_MAX;
+  const uint32_t end = all ? etude_method_state_count(method) : index + 1;
+  for (uint32_t i = all ? 0 : index; i < end; ++i) {
+    state_buffer state;
+    ETUDE_TRY(find(method, i, &state, error));
+    if (etude_tensor_has_initial(&state.entry)) {
+      ETUDE_TRY(etude_plan_initial_data(&state.plan, &state.entry, state.tensor->data));
+    } else if (state.entry.nbytes > 0) {
+      memset(state.tensor->data, 0, (size_t)state.entry.nbytes);
+    }
+  }
   return ETUDE_OK;
 }

@@ -1,21 +1,31 @@
-/* Planned memory and what stands in it before the first execution. */
+/* Where a tensor's bytes are in the files, and what stands in planned memory before the first execution. */
 #ifndef ETUDE_CORE_STATE_H_
 #define ETUDE_CORE_STATE_H_
 
 #include "plan.h"
+
+/* Bytes of a file, from byte `offset` of a segment. */
+typedef struct etude_place {
+  const etude_data_file *file;
+  uint32_t segment;
+  uint64_t offset;
+} etude_place;
 
 /* Does the file give this tensor initial contents? */
 static inline bool etude_tensor_has_initial(const etude_plan_tensor *tensor) {
   return tensor->planned && (tensor->data_index > 0 || tensor->external);
 }
 
-/* Copy a planned tensor's initial contents to `to`. */
-etude_status etude_program_initial_data(
-    etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to, etude_error *error);
+/* Find a tensor's bytes in a segment: external data, whose layout must be the tensor's; the initial value of a planned
+   tensor; or a constant. */
+etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out);
 
-/* The buffer that methods share under this number: made, zeroed and initialised at the first call. */
+/* Copy a planned tensor's initial contents to `to`. */
+etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to);
+
+/* The memory that methods share under this number: made, zeroed and initialised at the first call. */
 etude_status etude_program_shared_buffer(
-    etude_program *program, uint32_t buffer, etude_shared_buffer **out, etude_error *error);
+    etude_program *program, uint32_t buffer, uint8_t **out_data, etude_error *error);
 
 /* Bytes of a shared buffer: what the method that takes most of it needs. */
 uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer);
@@ -27,9 +37,5 @@ uint32_t etude_program_find_shared(const etude_program *program);
 static inline bool etude_program_shares(const etude_program *program, uint32_t buffer) {
   return buffer < 32 && (program->shared_mask & (1u << buffer)) != 0;
 }
-
-/* Find the external data of a tensor, and check that its layout is the tensor's. */
-etude_status etude_program_external_data(etude_program *program, etude_plan *plan, const etude_plan_tensor *tensor,
-                                         etude_data_file **out_file, uint32_t *out_segment, etude_error *error);
 
 #endif /* ETUDE_CORE_STATE_H_ */

@@ -300,7 +300,7 @@ static void test_damaged_payloads(void) {
         etude_method_free(method);
       } else {
         CHECK(b.error.status == ETUDE_DELEGATE_INCOMPATIBLE || b.error.status == ETUDE_NOT_FOUND);
-        CHECK(b.error.message[0] != '\0');
+        CHECK_MESSAGE(b.error.message[0] != '\0');
         refused++;
       }
       memcpy(payload + word, &sound, sizeof sound);

@@ -211,13 +211,16 @@ static void test_the_core_checks_for_every_backend(void) {
 
     CHECK_STATUS(ETUDE_INVALID_TYPE, set_int(&b, c->backend, c->bool_key, 1), &b.error);
     (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': expected bool, got int", c->backend, c->bool_key);
-    CHECK(strcmp(b.error.message, expected) == 0 && strcmp(b.error.subject, c->bool_key) == 0);
+    CHECK_MESSAGE(strcmp(b.error.message, expected) == 0);
+    CHECK(strcmp(b.error.subject, c->bool_key) == 0);
     CHECK_STATUS(ETUDE_NOT_SUPPORTED, set_int(&b, c->backend, c->read_only_key, 1), &b.error);
     (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': it is read-only", c->backend, c->read_only_key);
-    CHECK(strcmp(b.error.message, expected) == 0 && strcmp(b.error.subject, c->read_only_key) == 0);
+    CHECK_MESSAGE(strcmp(b.error.message, expected) == 0);
+    CHECK(strcmp(b.error.subject, c->read_only_key) == 0);
     CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, c->backend, "colour", 1), &b.error);
     (void)snprintf(expected, sizeof expected, "backend '%s' has no option 'colour'", c->backend);
-    CHECK(strncmp(b.error.message, expected, strlen(expected)) == 0 && strcmp(b.error.subject, "colour") == 0);
+    CHECK_MESSAGE(strncmp(b.error.message, expected, strlen(expected)) == 0);
+    CHECK(strcmp(b.error.subject, "colour") == 0);
   }
   CHECK(bench_close(&b));
 }
@@ -237,7 +240,7 @@ static void test_unknown_key_names_key_backend_and_the_nearest(void) {
   CHECK_TEXT(b.error.message, "did you mean 'log_level' or 'log_label'?"); /* both are one letter away */
 #endif
   CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, CONTEXT, "zzzzzzzz", 2), &b.error);
-  CHECK(strstr(b.error.message, "did you mean") == NULL);
+  CHECK_MESSAGE(strstr(b.error.message, "did you mean") == NULL);
   CHECK(bench_close(&b));
 }
 

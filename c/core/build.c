@@ -1,0 +1,184 @@
+/* From a plan to a method: one block for all its structures, then values, tensors and instructions. The plan has been
+   checked whole before anything is built from it. */
+#include "checked.h"
+#include "deps.h"
+#include "method.h"
+#include "state.h"
+
+/* ---- the block ---- */
+
+/* Alignment of each piece: what any of them needs. */
+enum { WORD = sizeof(void *) > sizeof(uint64_t) ? sizeof(void *) : sizeof(uint64_t) };
+
+/* Pieces are taken one after the other; without a base this only adds up sizes. */
+typedef struct layout {
+  uint8_t *base;
+  uint64_t used;
+} layout;
+
+static void *take(layout *l, size_t count, size_t size) {
+  void *piece = l->base == NULL ? NULL : l->base + l->used;
+  l->used = (l->used + (uint64_t)count * size + WORD - 1) & ~(uint64_t)(WORD - 1);
+  return piece;
+}
+
+uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *counts, uint8_t *block) {
+  const etude_plan *plan = builder->plan;
+  etude_method *m = builder->method;
+  layout l = {block, 0};
+  m->value_count = etude_fb_count(&plan->fb, plan->values);
+  m->tensor_count = counts->tensors;
+  m->input_count = etude_fb_count(&plan->fb, plan->inputs);
+  m->output_count = etude_fb_count(&plan->fb, plan->outputs);
+  m->instruction_count = counts->instructions;
+  m->operator_count = etude_fb_count(&plan->fb, plan->operators);
+  m->delegate_count = etude_fb_count(&plan->fb, plan->delegates);
+  m->buffer_count = etude_plan_buffer_count(plan);
+  m->storage_capacity = counts->homeless;
+  take(&l, 1, sizeof *m);
+  m->values = take(&l, m->value_count, sizeof *m->values);
+  m->tensors = take(&l, m->tensor_count, sizeof *m->tensors);
+  m->inputs = take(&l, m->input_count, sizeof *m->inputs);
+  m->outputs = take(&l, m->output_count, sizeof *m->outputs);
+  m->instructions = take(&l, m->instruction_count, sizeof *m->instructions);
+  m->kernels = take(&l, m->operator_count, sizeof *m->kernels);
+  m->delegates = take(&l, m->delegate_count, sizeof *m->delegates);
+  m->buffers = take(&l, m->buffer_count, sizeof *m->buffers);
+  m->storage = take(&l, m->storage_capacity, sizeof *m->storage);
+  m->holds = take(&l, plan->program->segment_count, 1);
+  m->name = take(&l, strlen(plan->name) + 1, 1);
+  builder->tensor = m->tensors;
+  builder->specs = take(&l, counts->specs, sizeof *builder->specs);
+  builder->pointers = take(&l, counts->pointers, sizeof *builder->pointers);
+  builder->dims = take(&l, counts->dims, sizeof *builder->dims);
+  return l.used;
+}
+
+/* ---- tensors ---- */
+
+static etude_status constant_data(etude_builder *b, uint32_t value, const etude_plan_tensor *from, etude_tensor *to) {
+  etude_plan *plan = b->plan;
+  const etude_program *program = plan->program;
+  etude_place place = {&program->file, 0, 0};
+  etude_bytes bytes = {plan->fb.data, plan->fb.size};
+  if (from->external || program->constant_offsets.at != 0) {
+    ETUDE_TRY(etude_plan_locate(plan, from, &place));
+    ETUDE_TRY(etude_method_hold_segment(b->method, place.file, place.segment, &bytes, plan->error));
+  } else if (from->nbytes > 0) {
+    const etude_fb_table buffer = etude_fb_element(&plan->fb, program->constant_buffer, from->data_index);
+    const etude_fb_vector storage = etude_fb_vector_of(&plan->fb, buffer, 0, 1);
+    ETUDE_TRY(etude_plan_fault(plan));
+    place.offset = storage.at + 4;
+    if (!etude_plan_tensor_fits(from, place.offset, place.offset + etude_fb_count(&plan->fb, storage))) {
+      return etude_error_at(plan->error, ETUDE_INVALID_PROGRAM, place.offset,
+                            "value %u (tensor): its constant is misaligned or too short", value);
+    }
+  }
+  to->data = (uint8_t *)(uintptr_t)bytes.data + place.offset;
+  to->capacity = (size_t)from->nbytes;
+  to->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
+  return ETUDE_OK;
+}
+
+static etude_status build_tensor(etude_builder *b, uint32_t value, etude_fb_table table, etude_tensor *to) {
+  etude_plan_tensor from;
+  ETUDE_TRY(etude_plan_tensor_read(b->plan, value, table, &from));
+  to->scalar_type = from.scalar_type;
+  to->rank = from.rank;
+  to->dim_order = from.dim_order;
+  to->sizes = (int32_t *)(uintptr_t)from.sizes; /* only written where dynamic, and then this is a copy */
+  to->strides = b->dims;
+  b->dims += from.rank;
+  etude_strides_from_dim_order(from.sizes, from.dim_order, from.rank, to->strides);
+  if (from.dynamic) {
+    to->bounds = from.sizes;
+    to->sizes = b->dims;
+    b->dims += from.rank;
+    memcpy(to->sizes, from.sizes, from.rank * sizeof *to->sizes);
+    to->flags |= ETUDE_TENSOR_DYNAMIC;
+  }
+  if (from.planned) {
+    to->flags |= ETUDE_TENSOR_PLANNED;
+    to->capacity = (size_t)from.nbytes;
+    return ETUDE_OK; /* its data follows when buffers are there */
+  }
+  return from.external || from.data_index > 0 ? constant_data(b, value, &from, to) : ETUDE_OK;
+}
+
+/* ---- values ---- */
+
+static void build_list(etude_builder *b, const etude_plan_value *from, etude_value *to) {
+  const etude_fb *fb = &b->plan->fb;
+  to->count = etude_fb_count(fb, from->items);
+  to->as.items = b->pointers;
+  for (uint32_t i = 0; i < to->count; ++i) {
+    const uint32_t index = from->kind == ETUDE_FILE_INT_LIST ? (uint32_t)etude_fb_u64_at(fb, from->items, i)
+                                                             : etude_fb_u32_at(fb, from->items, i);
+    *b->pointers++ = index == UINT32_MAX ? NULL : &b->method->values[index];
+  }
+}
+
+static etude_status build_value(etude_builder *b, uint32_t index) {
+  etude_plan_value from;
+  etude_value *to = &b->method->values[index];
+  etude_plan_value_read(b->plan, index, &from);
+  etude_plan_constant(b->plan, &from, to);
+  switch (from.kind) {
+    case ETUDE_FILE_TENSOR: to->as.tensor = b->tensor++; return build_tensor(b, index, from.table, to->as.tensor);
+    case ETUDE_FILE_INT_LIST:
+    case ETUDE_FILE_TENSOR_LIST:
+    case ETUDE_FILE_OPTIONAL_TENSOR_LIST: build_list(b, &from, to); break;
+    default: break;
+  }
+  return etude_plan_fault(b->plan); /* a number may lie outside of its table */
+}
+
+/* ---- instructions ---- */
+
+static void build_instruction(etude_builder *b, const etude_plan_instruction *from, uint32_t chain_start, etude_instruction *to) {
+  const uint32_t count = etude_fb_count(&b->plan->fb, from->args);
+  to->kind = (uint8_t)from->kind;
+  to->index = from->index + (from->kind == ETUDE_JUMP_FALSE ? chain_start : 0);
+  to->args = b->pointers;
+  to->arg_count = count + from->operand_count;
+  for (uint32_t i = 0; i < to->arg_count; ++i) {
+    const uint32_t value = i < count ? etude_fb_u32_at(&b->plan->fb, from->args, i) : from->operands[i - count];
+    *b->pointers++ = &b->method->values[value];
+  }
+}
+
+/* Chains run one after the other, so they are one list; jumps are shifted to match. */
+static void build_instructions(etude_builder *b) {
+  etude_plan *plan = b->plan;
+  uint32_t next = 0;
+  for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
+    const etude_fb_vector chain = etude_plan_chain(plan, c);
+    const uint32_t start = next;
+    for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain); ++i) {
+      etude_plan_instruction from;
+      etude_plan_instruction_read(plan, chain, i, &from);
+      build_instruction(b, &from, start, &b->method->instructions[next++]);
+    }
+  }
+}
+
+static etude_value *value_at(const etude_builder *b, etude_fb_vector indices, uint32_t index) {
+  return &b->method->values[etude_fb_u32_at(&b->plan->fb, indices, index)];
+}
+
+etude_status etude_method_build(etude_builder *b) {
+  etude_method *method = b->method;
+  for (uint32_t i = 0; i < method->value_count; ++i) ETUDE_TRY(build_value(b, i));
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    method->inputs[i].value = value_at(b, b->plan->inputs, i);
+    method->inputs[i].symbolic = method->inputs[i].value->tag == ETUDE_VALUE_NONE;
+  }
+  for (uint32_t i = 0; i < method->output_count; ++i) method->outputs[i] = value_at(b, b->plan->outputs, i);
+  for (uint32_t i = 0; i < method->operator_count; ++i) {
+    const char *overload;
+    const char *name = etude_plan_operator(b->plan, i, &overload);
+    method->kernels[i] = etude_runtime_find_operator(method->program->runtime, name, overload);
+  }
+  build_instructions(b);
+  return etude_plan_fault(b->plan);
+}
