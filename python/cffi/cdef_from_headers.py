@@ -103,9 +103,10 @@ def make_stub(cdef: str) -> str:
     lines = [
         "# Made from include/etude by cdef_from_headers.py; do not edit.",
         "from collections.abc import Callable",
-        "from typing import Any, TypeAlias",
+        "from typing import Any, TypeAlias, TypeVar",
         "",
         "CData: TypeAlias = Any",
+        '_Function = TypeVar("_Function", bound=Callable[..., Any])',
         "",
         "class _FFI:",
         "    NULL: CData",
@@ -118,6 +119,8 @@ def make_stub(cdef: str) -> str:
         "    def offsetof(self, cdecl: str, field: str) -> int: ...",
         "    def addressof(self, cdata: CData, *fields: str | int) -> CData: ...",
         "    def callback(self, cdecl: str, function: Callable[..., object] = ...) -> CData: ...",
+        "    def def_extern(self, name: str = ..., error: object = ..., onerror: Callable[..., object] | None = ...)"
+        " -> Callable[[_Function], _Function]: ...",
         "    def new_handle(self, value: object) -> CData: ...",
         "    def from_handle(self, handle: CData) -> Any: ...",
         "    def gc(self, cdata: CData, destructor: Callable[[CData], object] | None, size: int = ...) -> CData: ...",

@@ -10,6 +10,7 @@ Users of `executorch.runtime` find their names here: `Runtime`, `Program`, `Meth
 
 from etude._lib import lib as _lib
 from etude._lib import text as _text
+from etude.backend import Backend, ExecuteContext, InitContext, option
 from etude.config import get_include, get_library
 from etude.dtypes import numpy_dtype
 from etude.enums import Status, Verification
@@ -28,17 +29,23 @@ from etude.errors import (
     EtudeStateError,
     EtudeTypeError,
     EtudeValueError,
+    EtudeWarning,
 )
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, ValueInfo
 from etude.method import Method
+from etude.options import Explanation, Option, Options, OptionTable
 from etude.program import Program, Segment
-from etude.runtime import BackendRegistry, OperatorRegistry, Runtime, load
+from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBackend
+from etude.runtime import OperatorRegistry, Runtime, load
+from etude.snapshots import OptionChange, OptionSnapshot, Setting
 from etude.state import State
 
 __version__ = _text(_lib.etude_version())
 
 __all__ = [
+    "Backend",
     "BackendRegistry",
+    "Check",
     "EtudeBackendError",
     "EtudeDataError",
     "EtudeError",
@@ -53,13 +60,25 @@ __all__ = [
     "EtudeStateError",
     "EtudeTypeError",
     "EtudeValueError",
+    "EtudeWarning",
+    "ExecuteContext",
+    "Explanation",
+    "InitContext",
     "MemoryReport",
     "Method",
     "MethodMeta",
     "OperatorRegistry",
+    "Option",
+    "OptionChange",
+    "OptionSnapshot",
+    "OptionTable",
+    "Options",
+    "PluginLibrary",
     "Program",
+    "RegisteredBackend",
     "Runtime",
     "Segment",
+    "Setting",
     "State",
     "Status",
     "TensorInfo",
@@ -69,4 +88,5 @@ __all__ = [
     "get_library",
     "load",
     "numpy_dtype",
+    "option",
 ]

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from etude import _pending
 from etude._etude import ffi, lib
 from etude.errors import EtudeStateError, from_status
 
@@ -48,8 +49,8 @@ class ErrorBlock:
         if status != 0:
             raise self.exception(status)
 
-    def exception(self, status: int) -> Exception:
-        """The exception for a call that returned `status` and wrote to this block."""
+    def exception(self, status: int) -> BaseException:
+        """The exception for a call that returned `status` and wrote to this block; its cause, where Python code failed within the call."""
         error = self.pointer
         message = ffi.string(self._memory + _MESSAGE_AT, _ERROR_SIZE - _MESSAGE_AT).decode("utf-8", "backslashreplace")
         subject = ffi.string(error.subject).decode("utf-8", "backslashreplace")
@@ -57,7 +58,7 @@ class ErrorBlock:
         self._memory[_MESSAGE_AT] = b"\0"
         error.subject[0] = b"\0"
         error.offset = _NO_OFFSET
-        return from_status(status, message or text(lib.etude_status_name(status)), subject, offset)
+        return _pending.explain(from_status(status, message or text(lib.etude_status_name(status)), subject, offset))
 
 
 _owners_lock = threading.RLock()  # reentrant: a finaliser may run at any point
@@ -92,15 +93,29 @@ class Handle:
                 raise EtudeStateError("this object is closed")
             self._owners += 1
 
+    @property
+    def parent(self) -> Handle:
+        """The object that this one needs, such as a program's runtime."""
+        if self._parent is None:
+            raise EtudeStateError("this object is closed")
+        return self._parent
+
     def release(self) -> None:
-        """Take an owner away."""
+        """Take an owner away.
+
+        A backend written in Python may fail when its handle is destroyed; that is raised once everything is freed.
+        """
         with _owners_lock:
             self._owners -= 1
             if self._owners > 0:
                 return
             pointer, self.pointer = self.pointer, ffi.NULL
             parent, self._parent = self._parent, None
-        self._free(pointer)
-        self._keep = []
-        if parent is not None:
-            parent.release()
+        start = _pending.mark()
+        try:
+            self._free(pointer)
+            _pending.settle(start, complain=True)
+        finally:
+            self._keep = []
+            if parent is not None:
+                parent.release()

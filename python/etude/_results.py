@@ -54,11 +54,12 @@ def make_reader(method: CData, index: int, result: CData, view: Array | None, er
         return view.copy if view.flags.c_contiguous else partial(view.copy, "K")
     if tag == lib.ETUDE_VALUE_STRING or tag in _LISTS:
         return partial(_read_anew, method, index, error)
-    value = _scalar(result)
+    value = scalar(result)
     return lambda: value
 
 
-def _scalar(result: CData) -> Any:
+def scalar(result: CData) -> Any:
+    """The number of a result that is one, or None."""
     tag = result.tag
     if tag == lib.ETUDE_VALUE_INT:
         return int(result.int_value)
@@ -80,7 +81,7 @@ def _read_anew(method: CData, index: int, error: ErrorBlock) -> Any:
     items = []
     for i in range(value.count):
         lib.etude_result_read_item(value, i, item)
-        items.append(tensor_view(item).copy("K") if item.tag == lib.ETUDE_VALUE_TENSOR else _scalar(item))
+        items.append(tensor_view(item).copy("K") if item.tag == lib.ETUDE_VALUE_TENSOR else scalar(item))
     return items
 
 

@@ -102,6 +102,10 @@ class EtudeBackendError(EtudeError):
     status = Status.DELEGATE_INCOMPATIBLE
 
 
+class EtudeWarning(UserWarning):
+    """Something that was asked for has no effect, and the caller wanted to be warned instead of stopped."""
+
+
 #: The exception of each status but `OK`.
 CLASSES: dict[Status, type[EtudeError]] = {
     Status.INTERNAL: EtudeError,

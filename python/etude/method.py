@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from etude._inputs import make_slot
 from etude._lib import ErrorBlock, Handle, ffi, lib
 from etude.errors import EtudeStateError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
+from etude.options import Explanation, OptionTable, effective_options, explain_option
 from etude.state import State
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ class Method:
     thread use `program.load_method(name, fresh=True)`; constants are shared, so that this is cheap. The GIL is released while executing.
     """
 
-    def __init__(self, program: Handle, index: int, name: str, handle: Handle) -> None:
-        """For `Program.load_method`: takes over `handle`, an etude_method."""
+    def __init__(self, program: Handle, index: int, name: str, handle: Handle, option_keys: Mapping[str, Sequence[str]]) -> None:
+        """For `Program.load_method`: takes over `handle`, an etude_method. `option_keys` are those set at load, by backend."""
         self._handle: Handle | None = handle
         self._program = program
         self._index_in_program = index
         self._name = name
+        self._option_keys = option_keys
         self._pointer: Any = handle.pointer
         self._error = ErrorBlock()
         self._lock = threading.Lock()
@@ -139,6 +141,35 @@ class Method:
             info = new_sized("etude_memory_info")
             lib.etude_method_memory(self._pointer, info)
             return MemoryReport.from_info(info)
+
+    def explain_option(self, backend: str, key: str) -> Explanation:
+        """What an option is set to for this method, layer by layer, and which layer wins. Its repr shows it. Any thread.
+
+        The process-wide value is that of the moment the method was loaded, or, for a key that takes effect at once, the present one.
+        EtudeKeyError for an unknown backend or key.
+        """
+        with self._held() as pointer:
+            return explain_option(pointer, backend, key)
+
+    def options(self, backend: str) -> OptionTable:
+        """The options of a backend by key, each with the value that counts for this method, and where that comes from. Any thread.
+
+        Read-only keys are the backend's, not the method's. Of a backend without schema only the keys that were set at load are known.
+        """
+        with self._held() as pointer:
+            return effective_options(pointer, self._program.parent, backend, dict.fromkeys(self._option_keys.get(backend, ())))
+
+    @contextmanager
+    def _held(self) -> Iterator[Any]:
+        """The C method, which can't be freed meanwhile; it may be executing."""
+        handle = self._handle
+        if handle is None:
+            raise self._closed()
+        handle.retain()
+        try:
+            yield handle.pointer
+        finally:
+            handle.release()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

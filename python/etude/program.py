@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from etude import _pending
 from etude._lib import ErrorBlock, Handle, ffi, lib, text
-from etude.errors import EtudeKeyError, EtudeNotImplementedError, EtudeStateError
+from etude._option_rows import OptionMap, OptionRows
+from etude.errors import EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
 from etude.metadata import MemoryReport, MethodMeta, new_sized
 from etude.method import Method
 
@@ -39,12 +42,14 @@ class Program:
     die, or be closed, in any order.
     """
 
-    def __init__(self, handle: Handle, title: str) -> None:
+    def __init__(self, handle: Handle, title: str, options: OptionRows, unused_options: str) -> None:
         """For `Runtime.load_program`: takes over `handle`, an etude_program."""
         self._handle: Handle | None = handle
         self._title = title
+        self._option_keys = options.keys
+        self._unused_options = unused_options
         self._methods: dict[str, Method] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a backend written in Python may load another method while it initialises one
         count = lib.etude_program_method_count(handle.pointer)
         self._names = [text(lib.etude_program_method_name(handle.pointer, i)) for i in range(count)]
 
@@ -53,7 +58,16 @@ class Program:
         """The names of the methods."""
         return set(self._names)
 
-    def load_method(self, name: str, *, fresh: bool = False, memory_limit: int = 0, instruction_limit: int = 0) -> Method:
+    def load_method(
+        self,
+        name: str,
+        *,
+        fresh: bool = False,
+        memory_limit: int = 0,
+        instruction_limit: int = 0,
+        backend_options: OptionMap | None = None,
+        unused_options: str | None = None,
+    ) -> Method:
         """Load a method, or return the one that was loaded before.
 
         With the name alone, the same object is returned each time, as in ExecuTorch; so its state is kept. With `fresh=True`, or any other
@@ -62,29 +76,45 @@ class Program:
 
         memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB.
         instruction_limit: most instructions that one execution may run; 0 = 10,000,000.
+        backend_options: options for this method, {backend: {key: value}}; key by key they beat the program's, which stay otherwise.
+        unused_options: where they name a backend that the method does not use: "error" raises EtudeValueError, "warn" gives an
+            EtudeWarning; None is as the program was loaded.
 
-        Raises EtudeKeyError (no such method, or no such backend, with those that exist), EtudeOperatorError (with all operators that
-        are missing), EtudeMemoryError, EtudeProgramError.
+        Raises EtudeKeyError (no such method, or no such backend or option, with those that exist), EtudeOperatorError (with all operators
+        that are missing), EtudeMemoryError, EtudeProgramError, EtudeBackendError; for options the same as `BackendRegistry.set_option`.
         """
-        if fresh or memory_limit or instruction_limit:
-            return self._load(name, memory_limit, instruction_limit)
+        rows = OptionRows(backend_options, "backend_options")
+        mode = self._unused_options if unused_options is None else unused_mode(unused_options)
+        if fresh or memory_limit or instruction_limit or backend_options is not None or unused_options is not None:
+            return self._load(name, memory_limit, instruction_limit, rows, mode)
         with self._lock:
             method = self._methods.get(name)
             if method is None or method._handle is None:
-                method = self._methods[name] = self._load(name, 0, 0)
+                method = self._methods[name] = self._load(name, 0, 0, rows, mode)
             return method
 
-    def _load(self, name: str, memory_limit: int, instruction_limit: int) -> Method:
+    def _load(self, name: str, memory_limit: int, instruction_limit: int, rows: OptionRows, unused_options: str) -> Method:
         handle = self._open()
         index = self._index(name)
         config = new_sized("etude_method_config")
         config.memory_limit = memory_limit
         config.instruction_limit = instruction_limit
+        config.backend_options, config.backend_options_count = rows.array, rows.count
+        config.unused_options_warn = unused_options == "warn"
         error = ErrorBlock()
         pointer = ffi.new("etude_method **")
         own_name = lib.etude_program_method_name(handle.pointer, index)  # `name` may have been escaped
         error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
-        return Method(handle, index, name, Handle(pointer[0], lib.etude_method_free, handle))
+        loaded = Handle(pointer[0], lib.etude_method_free, handle)
+        try:
+            _pending.settle()
+            if rows.keys:  # C is as lenient as the program was loaded, at least
+                check_unused(rows, set(MethodMeta(handle, index).backends), f"method '{name}'", unused_options)
+        except BaseException:
+            loaded.release()
+            raise
+        keys = {backend: [*self._option_keys.get(backend, ()), *rows.keys.get(backend, ())] for backend in {*self._option_keys, *rows.keys}}
+        return Method(handle, index, name, loaded, keys)
 
     def metadata(self, name: str) -> MethodMeta:
         """Inputs, outputs and needs of a method, without loading it."""
@@ -201,3 +231,21 @@ class Program:
             error = EtudeKeyError(f"this program has no method {name!r}; it has: {self._known()}")
             error.subject = str(name)
             raise error from None
+
+
+def unused_mode(mode: str) -> str:
+    """`unused_options` of a call, checked."""
+    if mode not in ("error", "warn"):
+        raise EtudeValueError(f"unused_options is 'error' or 'warn', not {mode!r}")
+    return mode
+
+
+def check_unused(rows: OptionRows, used: set[str], what: str, mode: str) -> None:
+    """Warn of, or refuse, options for backends that `what` does not use."""
+    for backend in rows.unused(used):
+        message = f"options were given for backend '{backend}', which {what} does not use"
+        if mode != "warn":
+            error = EtudeValueError(f"{message}: leave them out, or ask for a warning instead")
+            error.subject = backend
+            raise error
+        warnings.warn(message, EtudeWarning, stacklevel=4)

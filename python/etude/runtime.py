@@ -7,33 +7,15 @@ import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from etude import _pending
 from etude._lib import ErrorBlock, Handle, ffi, lib, text
+from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
 from etude.enums import Verification
 from etude.errors import EtudeNotImplementedError, EtudeProgramError, EtudeValueError, copied
 from etude.metadata import new_sized
-from etude.program import Program
-
-
-class BackendRegistry:
-    """The backends of a runtime."""
-
-    def __init__(self, runtime: Handle) -> None:
-        """For `Runtime`."""
-        self._runtime = runtime
-
-    @property
-    def registered_backend_names(self) -> list[str]:
-        """The names of all backends."""
-        pointer = self._runtime.pointer
-        return [text(lib.etude_runtime_backend_name(pointer, i)) for i in range(lib.etude_runtime_backend_count(pointer))]
-
-    def is_available(self, backend_name: str) -> bool:
-        """Is a backend of that name there, and able to work on this machine?"""
-        return lib.etude_runtime_backend_available(self._runtime.pointer, backend_name.encode())
-
-    def __repr__(self) -> str:
-        return f"<etude.BackendRegistry: {', '.join(self.registered_backend_names) or 'empty'}>"
+from etude.program import Program, check_unused, unused_mode
+from etude.registry import BackendRegistry, Libraries
 
 
 class OperatorRegistry:
@@ -69,9 +51,10 @@ class Runtime:
         error = ErrorBlock()
         pointer = ffi.new("etude_runtime **")
         error.check(lib.etude_host_runtime_create(threads, pointer, error.pointer))
-        self._handle = Handle(pointer[0], _Free(threads))
+        libraries = Libraries()
+        self._handle = Handle(pointer[0], _Free(threads, libraries))
         self._threads = threads
-        self._backends = BackendRegistry(self._handle)
+        self._backends = BackendRegistry(self._handle, libraries)
         self._operators = OperatorRegistry(self._handle)
 
     @classmethod
@@ -105,6 +88,8 @@ class Runtime:
         enable_etdump: bool = False,
         debug_buffer_size: int = 0,
         data_path: Any = None,
+        backend_options: OptionMap | None = None,
+        unused_options: str = "error",
     ) -> Program:
         """Open a program.
 
@@ -113,10 +98,15 @@ class Runtime:
         verification: how much is checked now; see `Verification`.
         data_path: the `.ptd` file with external data, or a list of several; each as `data`.
         enable_etdump, debug_buffer_size: of ExecuTorch; etude has no event dump, so only False and 0 are taken.
+        backend_options: options for every method loaded from the program, {backend: {key: value}}; they beat process-wide ones.
+        unused_options: where they name a backend that no method uses: "error" raises EtudeValueError, "warn" gives an EtudeWarning.
 
         Raises EtudeFileNotFoundError, EtudeOSError, EtudeProgramError (not a program, cut short, or damaged: the message says which),
-        EtudeNotImplementedError (a program of another version of the format), EtudeDataError, EtudeTypeError.
+        EtudeNotImplementedError (a program of another version of the format), EtudeDataError, EtudeTypeError; for options the same as
+        `BackendRegistry.set_option`.
         """
+        rows = OptionRows(backend_options, "backend_options")
+        mode = unused_mode(unused_options)
         if enable_etdump or debug_buffer_size:
             raise EtudeNotImplementedError("etude records no event dump (etdump): leave enable_etdump and debug_buffer_size alone")
         opened: list[Source] = []
@@ -128,12 +118,16 @@ class Runtime:
             external = loader_array(opened[1:])
             config.external = external
             config.external_count = len(opened) - 1
+            config.backend_options, config.backend_options_count = rows.array, rows.count
+            config.unused_options_warn = mode == "warn"
             error = ErrorBlock()
             pointer = ffi.new("etude_program **")
             status = lib.etude_program_load(self._handle.pointer, opened[0].loader, config, pointer, error.pointer)
             try:
                 error.check(status)
             except EtudeValueError as failure:  # C tells a file of another kind from a damaged one; here both are no program
+                if failure.subject:  # an option
+                    raise
                 raise copied(EtudeProgramError, failure) from None
         except BaseException:
             for source in opened:
@@ -141,7 +135,11 @@ class Runtime:
             raise
         handle = Handle(pointer[0], lib.etude_program_free, self._handle, [source.keep for source in opened])
         title = repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else f"from {type(data).__name__}"
-        return Program(handle, title)
+        _pending.settle()
+        program = Program(handle, title, rows, mode)
+        if mode == "warn":
+            check_unused(rows, {name for method in program for name in program.metadata(method).backends}, "the program", mode)
+        return program
 
     def __del__(self) -> None:
         handle = self.__dict__.pop("_handle", None)
@@ -156,13 +154,15 @@ class Runtime:
 
 
 class _Free:
-    """Frees a runtime; but not in a child after a fork, if it has threads, which only the parent can join."""
+    """Frees a runtime and its plugins; but not in a child after a fork, if it has threads, which only the parent can join."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, libraries: Libraries) -> None:
         self._process = os.getpid() if threads > 1 else None
+        self._libraries = libraries
 
     def __call__(self, pointer: Any) -> None:
         if self._process is None or self._process == os.getpid():
+            self._libraries.unload_all()
             lib.etude_host_runtime_free(pointer)
 
 
@@ -180,6 +180,8 @@ def load(
     data_path: Any = None,
     verification: Verification = Verification.InternalConsistency,
     threads: int | None = None,
+    backend_options: OptionMap | None = None,
+    unused_options: str = "error",
 ) -> Program:
     """Open a program in the process-wide runtime, or, where `threads` is given, in one of its own with so many threads.
 
@@ -187,7 +189,9 @@ def load(
     >>> y, = program(x)                     # its only method, or "forward"
     >>> y, = program["forward"](x)          # the same by name
 
-    See `Runtime.load_program` for what `data` and `data_path` may be and what is raised.
+    See `Runtime.load_program` for what `data`, `data_path` and the options may be and what is raised.
     """
     runtime = Runtime.get() if threads is None else Runtime(threads=threads)
-    return runtime.load_program(data, data_path=data_path, verification=verification)
+    return runtime.load_program(
+        data, data_path=data_path, verification=verification, backend_options=backend_options, unused_options=unused_options
+    )

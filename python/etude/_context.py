@@ -1,0 +1,267 @@
+"""What a backend written in Python may ask while it initialises a delegate, and while it executes one."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from etude import _results
+from etude._lease import Lease, still_held
+from etude._lib import CData, ErrorBlock, ffi, lib, text
+from etude._option_rows import BOOL, INT, Value
+from etude.errors import EtudeBackendError, EtudeIndexError, EtudeKeyError, EtudeStateError, EtudeTypeError
+
+if TYPE_CHECKING:
+    from etude.backend import Backend
+
+Array = np.ndarray[Any, Any]
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_READ_ONLY = lib.ETUDE_TENSOR_READONLY | lib.ETUDE_TENSOR_CONSTANT
+_NUMBERS = (lib.ETUDE_VALUE_BOOL_LIST, lib.ETUDE_VALUE_DOUBLE_LIST, lib.ETUDE_VALUE_INT_LIST)
+_TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
+
+
+class Delegate:
+    """One part of a method that a backend runs: what its `init` gave, and what of C's memory it may see until `destroy`."""
+
+    def __init__(self, method_name: str) -> None:
+        self.method_name = method_name
+        self.handle: Any = None
+        self.leases: list[Lease] = []
+        self.error = ErrorBlock()
+        self.result = ffi.new("etude_result *")
+        self.value = (ffi.new("bool *"), ffi.new("int32_t *"), ffi.new("char[]", lib.ETUDE_OPTION_STRING_SIZE))
+
+    def end(self) -> bool:
+        """Let go of the handle and take back the memory. False where something still sees it."""
+        self.handle = None
+        ended = [lease.end() for lease in self.leases]  # each of them, whatever the others say
+        return all(ended)
+
+
+class EffectiveOptions(Mapping[str, Value]):
+    """The values of a backend's options that count for a method: the method's, else the program's, the process's, the default."""
+
+    def __init__(self, context: Context, kinds: Mapping[str, int]) -> None:
+        self._context, self._kinds = context, kinds
+
+    def __getitem__(self, key: str) -> Value:
+        kind = self._kinds.get(key)
+        if kind is None:
+            raise EtudeKeyError(f"there is no option {key!r} that can be set; there are: {', '.join(self._kinds) or 'none'}")
+        return self._context._option(key, kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class Context:
+    """What `init` and `execute` have in common. It is good until the call returns."""
+
+    def __init__(self, pointer: CData, delegate: Delegate, kinds: Mapping[str, int], backend: str) -> None:
+        self._pointer, self._delegate, self._backend = pointer, delegate, backend
+        self._kinds = kinds
+
+    @property
+    def method_name(self) -> str:
+        """The name of the method."""
+        return self._delegate.method_name
+
+    @property
+    def options(self) -> EffectiveOptions:
+        """The values of the options that count now: for keys that take effect with the next load, those of the load."""
+        return EffectiveOptions(self, self._kinds)
+
+    def log(self, message: str, level: str = "info") -> None:
+        """Write to the logger `etude.backend.NAME` of Python; `level` is "debug", "info", "warning" or "error"."""
+        import logging  # noqa: PLC0415  not needed by those who don't log
+
+        logging.getLogger(f"etude.backend.{self._backend}").log(_LEVELS[level], "%s: %s", self.method_name, message)
+
+    def _c(self) -> CData:
+        if self._pointer is None:
+            raise EtudeStateError("a context is only good during the call that it was given to")
+        return self._pointer
+
+    def _option(self, key: str, kind: int) -> Value:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        self._pointer = None
+
+
+class InitContext(Context):
+    """What `Backend.init` may ask. Good until it returns."""
+
+    @property
+    def compile_specs(self) -> dict[str, bytes]:
+        """What the exporter noted for the backend. Of a key that stands there twice, the first."""
+        found: dict[str, bytes] = {}
+        row, error = ffi.new("etude_compile_spec *"), self._delegate.error
+        for i in range(lib.etude_init_context_spec_count(self._c())):
+            error.check(lib.etude_init_context_spec(self._c(), i, row, error.pointer))
+            found.setdefault(text(row.key), ffi.buffer(ffi.cast("char *", row.value.data), row.value.size)[:] if row.value.size else b"")
+        return found
+
+    def named_data(self, key: str) -> memoryview:
+        """Data that stands apart in the program or in a data file, by its key: read only, not copied, good until `destroy` returns.
+
+        All methods that ask for it see the same memory. EtudeKeyError where there is none.
+        """
+        data, error = ffi.new("etude_bytes *"), self._delegate.error
+        error.check(lib.etude_init_context_named_data(self._c(), key.encode(), data, error.pointer))
+        self._delegate.leases.append(Lease(data.data, data.size))
+        return self._delegate.leases[-1].view
+
+    def release_payload(self) -> None:
+        """Give up the payload, so that its memory is freed when no other delegate uses it; the view of it is closed.
+
+        EtudeStateError while an array or a view made from it is still about: copy what is needed, and let go of the rest first.
+        """
+        if not self._delegate.leases[0].end():
+            raise EtudeStateError("the payload is still in use by an array or view made from it: copy it, or delete that first")
+        lib.etude_init_context_release(self._c())
+
+    def _option(self, key: str, kind: int) -> Value:
+        error, name = self._delegate.error, key.encode()
+        truth, number, _ = self._delegate.value
+        if kind == BOOL:
+            error.check(lib.etude_init_context_option_bool(self._c(), name, truth, error.pointer))
+            return bool(truth[0])
+        if kind == INT:
+            error.check(lib.etude_init_context_option_int(self._c(), name, number, error.pointer))
+            return int(number[0])
+        string = ffi.new("char const **")
+        error.check(lib.etude_init_context_option_string(self._c(), name, string, error.pointer))
+        return text(string[0])
+
+
+class ExecuteContext(Context):
+    """What `Backend.execute` may ask. Good until it returns."""
+
+    def __init__(self, pointer: CData, delegate: Delegate, kinds: Mapping[str, int], backend: str) -> None:
+        super().__init__(pointer, delegate, kinds, backend)
+        self._values: CData = None
+        self._args: list[Any] = []
+        self._owners: list[weakref.ref[Any]] = []
+
+    def resize(self, index: int, shape: Sequence[int]) -> Array:
+        """Give the output at `args[index]` its shape, within its bounds; returns its new view, which also stands in `args` then."""
+        value = self._values[index] if self._pointer is not None and 0 <= index < len(self._args) else None
+        if value is None:
+            self._c()
+            raise EtudeIndexError(f"there is no argument {index}; there are {len(self._args)}")
+        if value.tag != lib.ETUDE_VALUE_TENSOR:
+            raise EtudeTypeError(f"argument {index} is {text(lib.etude_value_kind_name(value.tag))}, and only tensors have a shape")
+        self._resize(getattr(value, "as").tensor, shape)
+        self._args[index] = self._read(value)
+        array: Array = self._args[index]
+        return array
+
+    def _resize(self, tensor: CData, shape: Sequence[int]) -> None:
+        error = self._delegate.error
+        sizes = ffi.new("int32_t[]", list(shape) or 1)
+        error.check(lib.etude_execute_context_resize(self._c(), tensor, sizes, len(shape), error.pointer))
+
+    def _open(self, values: CData, count: int) -> list[Any]:
+        """The arguments as Python values. The list is the backend's, but for its entries, which go when the call ends."""
+        self._values = values
+        self._args = [None] * count
+        for i in range(count):
+            self._args[i] = self._read(values[i])
+        return self._args
+
+    def _read(self, value: CData) -> Any:
+        if value == ffi.NULL:
+            return None
+        tag = value.tag
+        if tag == lib.ETUDE_VALUE_TENSOR:
+            return self._array(getattr(value, "as").tensor, value)
+        if tag in _TENSORS:
+            items = getattr(value, "as").items
+            return [self._read(items[i]) for i in range(value.count)]
+        result = self._delegate.result
+        if tag in _NUMBERS:
+            found = []
+            for i in range(value.count):
+                lib.etude_result_read_item(value, i, result)
+                found.append(_results.scalar(result))
+            return found
+        lib.etude_result_read(value, result)
+        if tag == lib.ETUDE_VALUE_STRING:
+            raw: bytes = ffi.buffer(ffi.cast("char *", result.data), result.size)[:]
+            return raw.decode("utf-8", "backslashreplace")
+        return _results.scalar(result)
+
+    def _array(self, tensor: CData, value: CData) -> Array:
+        result = self._delegate.result
+        lib.etude_result_read(value, result)
+        if result.data == ffi.NULL and result.size > 0:  # an output without planned memory
+            self._resize(tensor, [result.sizes[i] for i in range(result.rank)])
+            lib.etude_result_read(value, result)
+        array = _results.tensor_view(result)
+        if result.flags & _READ_ONLY:
+            array.flags.writeable = False
+        if result.size > 0:
+            self._owners.append(weakref.ref(array.base))
+        return array
+
+    def _end(self) -> None:
+        super()._end()
+        self._args.clear()
+
+    def _close(self) -> None:
+        """The call went well, and has ended: does the backend keep what was only lent to it?"""
+        if still_held(self._owners):
+            raise EtudeBackendError(
+                "it keeps an array that was given to it, or a view of one, whose memory is only good during the call: keep a copy"
+            )
+
+    def _option(self, key: str, kind: int) -> Value:
+        error, name = self._delegate.error, key.encode()
+        truth, number, string = self._delegate.value
+        if kind == BOOL:
+            error.check(lib.etude_execute_context_option_bool(self._c(), name, truth, error.pointer))
+            return bool(truth[0])
+        if kind == INT:
+            error.check(lib.etude_execute_context_option_int(self._c(), name, number, error.pointer))
+            return int(number[0])
+        error.check(lib.etude_execute_context_option_string(self._c(), name, string, len(string), error.pointer))
+        return text(string)
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.calls: list[tuple[Backend, Context]] = []
+
+
+_running = _Running()
+
+
+def begin(backend: Backend, context: Context) -> None:
+    """A call of `init` or `execute` begins on this thread."""
+    _running.calls.append((backend, context))
+
+
+def finish() -> None:
+    """The call ends."""
+    _running.calls.pop()
+
+
+def running(backend: Backend) -> Context | None:
+    """The context of the innermost call of `backend` on this thread."""
+    for other, context in reversed(_running.calls):
+        if other is backend:
+            return context
+    return None

@@ -1,0 +1,46 @@
+"""Memory of C's that Python code sees for a while only.
+
+Whoever takes it back can tell whether a view of it is still about, and then says so instead of leaving it to dangle.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from etude._lib import CData, ffi
+
+
+class Lease:
+    """A read-only view of `size` bytes at `data`, until `end`."""
+
+    def __init__(self, data: CData, size: int) -> None:
+        self._owner: weakref.ref[Any] | None = None
+        if size == 0:
+            self.view = memoryview(b"")
+            return
+        buffer = ffi.buffer(ffi.cast("char *", data), size)
+        self._owner = weakref.ref(buffer)
+        self.view = memoryview(buffer).toreadonly()
+
+    def end(self) -> bool:
+        """Take the view back. False where an array or another view still stands on it; then it can be tried again."""
+        try:
+            self.view.release()
+        except BufferError:
+            gc.collect()  # what stands on it may be garbage in a cycle
+            try:
+                self.view.release()
+            except BufferError:
+                return False
+        return self._owner is None or not still_held([self._owner])
+
+
+def still_held(owners: Iterable[weakref.ref[Any]]) -> bool:
+    """Does anything still see the memory of one of these buffers?"""
+    if all(owner() is None for owner in owners):
+        return False
+    gc.collect()
+    return any(owner() is not None for owner in owners)
