@@ -5,58 +5,61 @@
 
 /* ---- inputs ---- */
 
-static etude_status input_error(const etude_method *method, uint32_t index, etude_status status, etude_error *error) {
-  return etude_error_within(error, status, method->name, "method %q, input %u: ", method->name, index);
-}
-
-/* The order of doubles as integers, so that closeness needs no floating point (many small machines have none). */
-static int64_t ordered_bits(double value) {
-  int64_t bits;
+/* The upper half of a double, so that halves are in the order of the doubles, and those that are close differ by
+   little: no floating point, which many small machines lack. */
+static int32_t upper_half(double value) {
+  uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
-  return bits < 0 ? INT64_MIN - bits : bits;
+  const int32_t half = (int32_t)(bits >> 32);
+  return half < 0 ? INT32_MIN - half : half;
 }
 
 /* ExecuTorch compares a specialised double to about 1e-5 relative or 1e-4 absolute; this is at most as wide. */
 static bool close_doubles(double a, double b) {
-  const int64_t x = ordered_bits(a);
-  const int64_t y = ordered_bits(b);
-  const int64_t infinity = INT64_C(0x7ff0000000000000);
-  const int64_t small = INT64_C(0x3f0a36e2eb1c432d); /* 5e-5 */
-  const uint64_t distance = x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x;
-  if (x == y) return true;
+  const int32_t infinity = 0x7ff00000;
+  const int32_t small = 0x3f0a36e2; /* 5e-5 */
+  const int32_t x = upper_half(a);
+  const int32_t y = upper_half(b);
+  const uint32_t distance = x > y ? (uint32_t)x - (uint32_t)y : (uint32_t)y - (uint32_t)x;
   if (x >= infinity || y >= infinity || x <= -infinity || y <= -infinity) {
-    return (x > infinity || x < -infinity) && (y > infinity || y < -infinity); /* both nan */
+    const bool both_nan = (x > infinity || x < -infinity) && (y > infinity || y < -infinity);
+    return both_nan || memcmp(&a, &b, sizeof a) == 0;
   }
-  if (x <= small && x >= -small && y <= small && y >= -small) return true;
-  return distance < (UINT64_C(1) << 35); /* 2^-17, relative */
+  if (x < small && x > -small && y < small && y > -small) return true;
+  return distance < 8; /* 2^-17, relative */
 }
 
-static etude_status check_scalar(const etude_value *slot, const etude_value *value, etude_error *error) {
-  bool same = false;
+static bool same_scalar(const etude_value *slot, const etude_value *value) {
   switch (slot->tag) {
-    case ETUDE_VALUE_INT:
-      same = slot->as.int_value == value->as.int_value;
-      if (!same) {
-        return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %l, got %l: export it again for another",
-                               slot->as.int_value, value->as.int_value);
-      }
-      break;
-    case ETUDE_VALUE_BOOL:
-      same = slot->as.bool_value == value->as.bool_value;
-      if (!same) {
-        return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %s, got %s: export it again for another",
-                               slot->as.bool_value ? "true" : "false", value->as.bool_value ? "true" : "false");
-      }
-      break;
-    case ETUDE_VALUE_DOUBLE: same = close_doubles(slot->as.double_value, value->as.double_value); break;
-    case ETUDE_VALUE_STRING:
-      same = slot->count == value->count && memcmp(slot->as.string, value->as.string, slot->count) == 0;
-      break;
-    default: return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a %s can't be an input", etude_value_kind_name(slot->tag));
+    case ETUDE_VALUE_INT: return slot->as.int_value == value->as.int_value;
+    case ETUDE_VALUE_BOOL: return slot->as.bool_value == value->as.bool_value;
+    case ETUDE_VALUE_DOUBLE: return close_doubles(slot->as.double_value, value->as.double_value);
+    default: return slot->count == value->count && memcmp(slot->as.string, value->as.string, slot->count) == 0;
   }
-  if (same) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the %s differs from the one the program was exported for: export it again for another",
-                         etude_value_kind_name(slot->tag));
+}
+
+static int64_t integer_of(const etude_value *value) {
+  return value->tag == ETUDE_VALUE_BOOL ? value->as.bool_value : value->as.int_value;
+}
+
+/* Numbers, bools and strings are part of the program: only the value it was exported for will do. */
+static etude_status check_scalar(const etude_value *slot, const etude_value *value, etude_error *error) {
+  if (slot->tag < ETUDE_VALUE_STRING || slot->tag > ETUDE_VALUE_BOOL) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a %s can't be an input", etude_value_kind_name(slot->tag));
+  }
+  if (same_scalar(slot, value)) return ETUDE_OK;
+  if (slot->tag == ETUDE_VALUE_DOUBLE || slot->tag == ETUDE_VALUE_STRING) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for another %s: export it again for this one",
+                           etude_value_kind_name(slot->tag));
+  }
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %l, got %l: export it again for this one",
+                         integer_of(slot), integer_of(value));
+}
+
+/* Kernels read elements as numbers of up to 8 bytes. */
+static bool is_aligned(const void *data, const etude_tensor *tensor) {
+  const size_t element = etude_scalar_size(tensor->scalar_type);
+  return ((uintptr_t)data & ((element > 8 ? 8 : element) - 1)) == 0;
 }
 
 static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *given, etude_error *error) {
@@ -69,31 +72,25 @@ static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *g
                            (uint32_t)given->rank);
   }
   if (slot->rank > 0 && given->sizes == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no sizes");
+  etude_tensor resized = *slot; /* a trial, in memory of our own */
   int32_t sizes[ETUDE_MAX_RANK];
   int32_t strides[ETUDE_MAX_RANK];
-  if (slot->rank > 0) memcpy(sizes, given->sizes, slot->rank * sizeof *sizes);
-  etude_tensor resized = *slot; /* a trial, in memory of our own */
-  int32_t present[ETUDE_MAX_RANK];
-  if (slot->rank > 0) memcpy(present, slot->sizes, slot->rank * sizeof *present);
-  if (slot->rank > 0) memcpy(strides, slot->strides, slot->rank * sizeof *strides);
-  resized.sizes = present;
+  memcpy(sizes, slot->sizes, slot->rank * sizeof *sizes);
+  memcpy(strides, slot->strides, slot->rank * sizeof *strides);
+  resized.sizes = sizes;
   resized.strides = strides;
-  ETUDE_TRY(etude_tensor_resize(&resized, sizes, slot->rank, error));
+  ETUDE_TRY(etude_tensor_resize(&resized, given->sizes, slot->rank, error));
   if (!etude_tensor_same_layout(&resized, given)) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the elements are laid out in another order than the method wants (strides %D): copy it first",
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its elements are in another order than the method wants (strides %D): copy it first",
                            strides, (uint32_t)slot->rank);
   }
-  const size_t nbytes = etude_tensor_nbytes(&resized);
-  if (nbytes > 0 && given->data == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no data");
-  if (given->capacity < nbytes) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for sizes %D, the tensor has %z", nbytes, sizes,
-                           (uint32_t)slot->rank, given->capacity);
+  const size_t needed = etude_tensor_nbytes(&resized);
+  const size_t capacity = given->data != NULL ? given->capacity : 0;
+  if (capacity < needed) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for %T, %z were given", needed, &resized, capacity);
   }
-  const size_t element = etude_scalar_size(slot->scalar_type);
-  if ((slot->flags & ETUDE_TENSOR_PLANNED) == 0 && ((uintptr_t)given->data & ((element > 8 ? 8 : element) - 1)) != 0) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor's data must be aligned to its element size, %z bytes", element);
-  }
-  return ETUDE_OK;
+  if ((slot->flags & ETUDE_TENSOR_PLANNED) != 0 || is_aligned(given->data, slot)) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its data must be aligned to the element size");
 }
 
 /* Everything about an input, without changing anything. */
@@ -145,17 +142,26 @@ static etude_status at_start(const etude_method *method, etude_error *error) {
                          method->name, method->position);
 }
 
+static etude_status check_index(const etude_method *method, const char *what, uint32_t index, uint32_t count, etude_error *error) {
+  if (index < count) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", method->name, count, what, index);
+}
+
+/* Check input `index`, which exists, and take it over where `apply`. */
+static etude_status offer_input(etude_method *method, uint32_t index, const etude_value *value, bool apply, etude_error *error) {
+  const etude_status status = check_input(method, index, value, error);
+  if (status != ETUDE_OK) {
+    return etude_error_within(error, status, method->name, "method %q, input %u: ", method->name, index);
+  }
+  if (apply) apply_input(method, index, value);
+  return ETUDE_OK;
+}
+
 etude_status etude_method_set_input(
     etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
   ETUDE_TRY(at_start(method, error));
-  if (index >= method->input_count) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u inputs: there is no input %u", method->name,
-                           method->input_count, index);
-  }
-  const etude_status status = check_input(method, index, value, error);
-  if (status != ETUDE_OK) return input_error(method, index, status, error);
-  apply_input(method, index, value);
-  return ETUDE_OK;
+  ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
+  return offer_input(method, index, value, true, error);
 }
 
 etude_status etude_method_set_inputs(
@@ -165,35 +171,23 @@ etude_status etude_method_set_inputs(
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q takes %u inputs, %u were given", method->name,
                            method->input_count, count);
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    const etude_status status = check_input(method, i, &values[i], error);
-    if (status != ETUDE_OK) return input_error(method, i, status, error);
-  }
+  for (uint32_t i = 0; i < count; ++i) ETUDE_TRY(offer_input(method, i, &values[i], false, error));
   for (uint32_t i = 0; i < count; ++i) apply_input(method, i, &values[i]);
   return ETUDE_OK;
 }
 
 etude_status etude_method_get_input(
     const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
-  if (index >= method->input_count) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u inputs: there is no input %u", method->name,
-                           method->input_count, index);
-  }
+  ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
   *out_value = *method->inputs[index].value;
   return ETUDE_OK;
 }
 
 /* ---- outputs ---- */
 
-static etude_status check_output_index(const etude_method *method, uint32_t index, etude_error *error) {
-  if (index < method->output_count) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u outputs: there is no output %u", method->name,
-                         method->output_count, index);
-}
-
 etude_status etude_method_get_output(
     const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
-  ETUDE_TRY(check_output_index(method, index, error));
+  ETUDE_TRY(check_index(method, "outputs", index, method->output_count, error));
   if (!method->outputs_valid) {
     return etude_error_set(error, ETUDE_INVALID_STATE, "method %q has not been executed, or its last execution failed: there are no outputs",
                            method->name);
@@ -213,40 +207,31 @@ static bool is_input(const etude_method *method, const etude_value *value) {
   return false;
 }
 
-etude_status etude_method_set_output(
-    etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
-  ETUDE_TRY(check_output_index(method, index, error));
-  const etude_value *value = method->outputs[index];
+static etude_status set_output(etude_method *method, const etude_value *value, void *data, size_t size, etude_error *error) {
   if (value->tag != ETUDE_VALUE_TENSOR) {
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "method %q, output %u: a %s has no memory to set", method->name, index,
-                           etude_value_kind_name(value->tag));
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "a %s has no memory to set", etude_value_kind_name(value->tag));
   }
   etude_tensor *tensor = value->as.tensor;
   if ((tensor->flags & (ETUDE_TENSOR_PLANNED | ETUDE_TENSOR_CONSTANT)) != 0 || is_input(method, value)) {
     return etude_error_set(error, ETUDE_INVALID_STATE,
-                           "method %q, output %u: its memory is planned, constant or an input's, and can't be replaced: copy the result",
-                           method->name, index);
+                           "its memory is planned, constant or an input's, and can't be replaced: copy the result");
   }
-  if (data == NULL) {
-    tensor->data = NULL;
-    tensor->capacity = 0;
-    return ETUDE_OK;
-  }
-  size_t needed = etude_scalar_size(tensor->scalar_type);
-  const size_t element = needed;
-  const int32_t *sizes = tensor->bounds != NULL ? tensor->bounds : tensor->sizes;
-  for (uint32_t i = 0; i < tensor->rank; ++i) needed *= (size_t)sizes[i];
+  const size_t needed = data != NULL ? etude_tensor_bound_nbytes(tensor) : 0;
   if (size < needed) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q, output %u: %z bytes are needed for its largest sizes %D, %z were given",
-                           method->name, index, needed, sizes, (uint32_t)tensor->rank, size);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for its largest sizes, %z were given", needed, size);
   }
-  if (((uintptr_t)data & ((element > 8 ? 8 : element) - 1)) != 0) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q, output %u: memory must be aligned to the element size, %z bytes",
-                           method->name, index, element);
-  }
+  if (!is_aligned(data, tensor)) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "memory must be aligned to the element size");
   tensor->data = data;
-  tensor->capacity = size;
+  tensor->capacity = data != NULL ? size : 0;
   return ETUDE_OK;
+}
+
+etude_status etude_method_set_output(
+    etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
+  ETUDE_TRY(check_index(method, "outputs", index, method->output_count, error));
+  const etude_status status = set_output(method, method->outputs[index], data, size, error);
+  if (status == ETUDE_OK) return status;
+  return etude_error_within(error, status, NULL, "method %q, output %u: ", method->name, index);
 }
 
 /* ---- instructions ---- */

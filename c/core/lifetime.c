@@ -15,8 +15,8 @@
 #define NEVER UINT32_MAX
 
 typedef struct span {
-  uint64_t offset;
-  uint64_t size;
+  size_t offset; /* the memory of the method has been found to fit the machine */
+  size_t size;
   uint32_t buffer; /* NEVER = not planned */
   uint32_t first;  /* 1 + instruction of the first write; 0 = defined before the first instruction */
   uint32_t last;   /* 1 + instruction of the last read; NEVER = read after the last instruction */
@@ -150,8 +150,8 @@ static void collect(analysis *a, etude_plan *plan) {
     etude_plan_tensor tensor;
     if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
     span *s = &a->spans[next++];
-    s->offset = tensor.buffer_offset;
-    s->size = tensor.nbytes;
+    s->offset = (size_t)tensor.buffer_offset;
+    s->size = (size_t)tensor.nbytes;
     s->buffer = tensor.planned ? tensor.buffer : NEVER;
     s->named = tensor.name != NULL;
   }
@@ -194,8 +194,8 @@ static etude_status check_overlaps(const analysis *a, etude_error *error) {
       const span *kept = &a->spans[j];
       if (i == j || !overlap(written, kept) || !clobbers(a, written, kept)) continue;
       return etude_error_set(error, ETUDE_NOT_SUPPORTED,
-                             "the memory plan puts tensor %u (memory %u, offset %l) over %s %u, which is still needed", i,
-                             written->buffer + 1, (int64_t)written->offset, is_state(kept) ? "state buffer" : "tensor", j);
+                             "the memory plan puts tensor %u (memory %u, offset %z) over %s %u, which is still needed", i,
+                             written->buffer + 1, written->offset, is_state(kept) ? "state buffer" : "tensor", j);
     }
   }
   return ETUDE_OK;
