@@ -15,7 +15,7 @@ from types import ModuleType
 
 from etude import EtudeError, __version__
 
-_COMMANDS = ("run", "inspect", "check", "merge", "extract", "diff", "config")
+_COMMANDS = ("run", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")
 
 
 def _modules() -> dict[str, ModuleType]:

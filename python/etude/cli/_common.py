@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import etude
+from etude.cli._backends import open_runtime, set_options
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
@@ -14,8 +15,11 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def open_program(args: argparse.Namespace, threads: int | None = None) -> etude.Program:
-    """The program that `add_program`'s arguments name."""
-    return etude.load(args.program, data_path=args.data, threads=threads)
+    """The program that `add_program`'s arguments name, with the plugins and options of `add_options`, where the command has these."""
+    if "library" not in args:
+        return etude.load(args.program, data_path=args.data, threads=threads)
+    runtime = open_runtime(args, threads)
+    return runtime.load_program(args.program, data_path=args.data, backend_options=set_options(runtime, args.option))
 
 
 def pick_method(program: etude.Program, name: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import etude
+from etude.cli._backends import add_options
 from etude.cli._common import add_program, bytes_text, open_program
 
 
@@ -12,6 +13,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the parser of this command."""
     parser = subparsers.add_parser("check", help="can this build run a program? lists all that is missing", description=__doc__)
     add_program(parser)
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import etude
+from etude.cli._backends import add_options
 from etude.cli._common import add_program, bytes_text, open_program, pick_method
 from etude.dtypes import describe, is_nameless
 
@@ -20,6 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the parser of this command."""
     parser = subparsers.add_parser("run", help="execute a method and show what comes out", description=__doc__)
     add_program(parser)
+    add_options(parser)
     parser.add_argument("--method", metavar="NAME", help='which method (default: "forward", or the only one)')
     parser.add_argument(
         "--input", metavar="N=X", action="append", default=[],
