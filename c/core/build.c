@@ -26,7 +26,7 @@ uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *c
   const etude_plan *plan = builder->plan;
   etude_method *m = builder->method;
   layout l = {block, 0};
-  m->value_count = etude_fb_count(&plan->fb, plan->values);
+  m->value_count = plan->value_count;
   m->tensor_count = counts->tensors;
   m->input_count = etude_fb_count(&plan->fb, plan->inputs);
   m->output_count = etude_fb_count(&plan->fb, plan->outputs);
@@ -108,12 +108,10 @@ static etude_status build_tensor(etude_builder *b, uint32_t value, etude_fb_tabl
 /* ---- values ---- */
 
 static void build_list(etude_builder *b, const etude_plan_value *from, etude_value *to) {
-  const etude_fb *fb = &b->plan->fb;
-  to->count = etude_fb_count(fb, from->items);
+  to->count = etude_fb_count(&b->plan->fb, from->items);
   to->as.items = b->pointers;
   for (uint32_t i = 0; i < to->count; ++i) {
-    const uint32_t index = from->kind == ETUDE_FILE_INT_LIST ? (uint32_t)etude_fb_u64_at(fb, from->items, i)
-                                                             : etude_fb_u32_at(fb, from->items, i);
+    const uint32_t index = etude_plan_item(b->plan, from, i);
     *b->pointers++ = index == UINT32_MAX ? NULL : &b->method->values[index];
   }
 }

@@ -13,9 +13,6 @@ static inline bool etude_checked_add(uint64_t a, uint64_t b, uint64_t *out) {
   return *out >= a;
 }
 
-/* The largest number where the sum is larger. */
-static inline uint64_t etude_checked_sum(uint64_t a, uint64_t b) { return b <= UINT64_MAX - a ? a + b : UINT64_MAX; }
-
 /* Does [offset, offset + size) lie within `limit` bytes? */
 static inline bool etude_checked_range(uint64_t offset, uint64_t size, uint64_t limit) {
   return offset <= limit && size <= limit - offset;

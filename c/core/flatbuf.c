@@ -116,8 +116,6 @@ uint32_t etude_fb_count(const etude_fb *fb, etude_fb_vector vector) {
   return vector.at == 0 ? 0 : load32(fb, vector.at);
 }
 
-const uint8_t *etude_fb_items(const etude_fb *fb, etude_fb_vector vector) { return fb->data + vector.at + 4; }
-
 etude_fb_table etude_fb_element(etude_fb *fb, etude_fb_vector vector, uint32_t index) {
   const etude_fb_table none = {0};
   if (fb->fault != 0 || index >= etude_fb_count(fb, vector)) return none;

@@ -9,8 +9,9 @@
 #include "deps.h"
 #include "segment.h"
 
-/* More tensors than this are not analysed: inputs must then be set before each execution. */
+/* More tensors, or items of lists, than this are not analysed: inputs must then be set before each execution. */
 #define MOST_TENSORS 16384u
+#define MOST_ITEMS 100000000u
 
 #define NEVER UINT32_MAX
 
@@ -32,6 +33,7 @@ typedef struct analysis {
   etude_method *method;
   span *spans;
   uint32_t at; /* 1 + present instruction */
+  uint32_t steps; /* items of lists that may still be looked at: many instructions may take one long list */
   bool jumps;
 } analysis;
 
@@ -44,23 +46,23 @@ static span *span_of(const analysis *a, const etude_value *value) {
   return &a->spans[value->as.tensor - a->method->tensors];
 }
 
-static void note_read(const analysis *a, const etude_value *value) {
-  span *s = span_of(a, value);
-  if (s == NULL) return;
-  if (!s->touched) s->first = 0;
-  s->touched = true;
-  if (s->last < a->at) s->last = a->at;
-}
+/* What an instruction does with an argument. A delegate does not say: it reads what has been defined before. */
+typedef enum use { READ, WRITE, UPDATE, DELEGATE } use;
 
-static void note_write(const analysis *a, const etude_value *value, bool in_place) {
+static void note(const analysis *a, const etude_value *value, use how) {
   span *s = span_of(a, value);
   if (s == NULL) return;
+  if (how == DELEGATE) how = s->touched || s->is_input || s->named || s->buffer == NEVER ? READ : WRITE;
   if (!s->touched) {
-    s->made = !in_place;
-    s->first = in_place ? 0 : a->at;
+    s->made = how == WRITE;
+    s->first = s->made ? a->at : 0;
   }
   s->touched = true;
-  s->in_place |= in_place;
+  if (how == READ) {
+    if (s->last < a->at) s->last = a->at;
+    return;
+  }
+  s->in_place |= how == UPDATE;
   if (s->writes < UINT16_MAX) s->writes++;
 }
 
@@ -68,26 +70,12 @@ static bool is_list(const etude_value *value) {
   return value->tag == ETUDE_VALUE_TENSOR_LIST || value->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST;
 }
 
-static void for_each_tensor(const analysis *a, const etude_value *value, void (*note)(const analysis *, const etude_value *)) {
-  note(a, value);
-  for (uint32_t i = 0; is_list(value) && i < value->count; ++i) note(a, value->as.items[i]);
+static void note_all(analysis *a, const etude_value *value, use how) {
+  note(a, value, how);
+  for (uint32_t i = 0; is_list(value) && i < value->count && a->steps > 0; ++i, --a->steps) note(a, value->as.items[i], how);
 }
 
-static void note_result(const analysis *a, const etude_value *value) { note_write(a, value, false); }
-static void note_in_place(const analysis *a, const etude_value *value) { note_write(a, value, true); }
-
-static void note_delegate_argument(const analysis *a, const etude_value *value) {
-  const span *s = span_of(a, value);
-  if (s == NULL) return;
-  const bool defined = s->touched || s->is_input || s->named || s->buffer == NEVER;
-  if (defined) {
-    note_read(a, value);
-  } else {
-    note_write(a, value, false);
-  }
-}
-
-static void note_kernel_call(const analysis *a, const etude_instruction *instruction, bool in_place) {
+static void note_kernel_call(analysis *a, const etude_instruction *instruction, bool in_place) {
   const uint32_t count = instruction->arg_count;
   if (count == 0) return;
   const etude_value *result = instruction->args[count - 1];
@@ -96,9 +84,9 @@ static void note_kernel_call(const analysis *a, const etude_instruction *instruc
   uint32_t reads = count - 1;
   if (!in_place) reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
   for (uint32_t i = 0; i < reads; ++i) {
-    if (instruction->args[i] != result) for_each_tensor(a, instruction->args[i], note_read);
+    if (instruction->args[i] != result) note_all(a, instruction->args[i], READ);
   }
-  for_each_tensor(a, result, in_place ? note_in_place : note_result);
+  note_all(a, result, in_place ? UPDATE : WRITE);
 }
 
 /* Is this call a view operator whose result the plan put where its argument is? Then it writes nothing. */
@@ -123,21 +111,21 @@ static void note_instruction(analysis *a, etude_plan *plan, const etude_instruct
   switch (instruction->kind) {
     case ETUDE_KERNEL_CALL:
       if (is_view_in_place(a, plan, instruction)) {
-        note_read(a, instruction->args[0]);
+        note(a, instruction->args[0], READ);
       } else {
         note_kernel_call(a, instruction, is_in_place(plan, instruction->index));
       }
       break;
     case ETUDE_DELEGATE_CALL:
-      for (uint32_t i = 0; i < instruction->arg_count; ++i) for_each_tensor(a, instruction->args[i], note_delegate_argument);
+      for (uint32_t i = 0; i < instruction->arg_count; ++i) note_all(a, instruction->args[i], DELEGATE);
       break;
     case ETUDE_MOVE_CALL:
-      for_each_tensor(a, instruction->args[0], note_read);
-      for_each_tensor(a, instruction->args[1], note_result);
+      note_all(a, instruction->args[0], READ);
+      note_all(a, instruction->args[1], WRITE);
       break;
     case ETUDE_JUMP_FALSE:
       a->jumps = true;
-      note_read(a, instruction->args[0]);
+      note(a, instruction->args[0], READ);
       break;
     default: break;
   }
@@ -164,7 +152,7 @@ static void collect(analysis *a, etude_plan *plan) {
     note_instruction(a, plan, &method->instructions[i]);
   }
   a->at = NEVER;
-  for (uint32_t i = 0; i < method->output_count; ++i) for_each_tensor(a, method->outputs[i], note_read);
+  for (uint32_t i = 0; i < method->output_count; ++i) note_all(a, method->outputs[i], READ);
 }
 
 static bool overlap(const span *a, const span *b) {
@@ -214,22 +202,30 @@ static void mark_inputs(const analysis *a) {
   }
 }
 
-etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
-  if (method->tensor_count == 0) return ETUDE_OK;
-  if (method->tensor_count > MOST_TENSORS) {
-    for (uint32_t i = 0; i < method->input_count; ++i) method->inputs[i].reused = true;
-    return ETUDE_OK;
+static etude_status not_analysed(etude_method *method) {
+  for (uint32_t i = 0; i < method->input_count; ++i) method->inputs[i].reused = true;
+  return ETUDE_OK;
+}
+
+static etude_status judge(analysis *a, etude_plan *plan) {
+  etude_method *method = a->method;
+  collect(a, plan);
+  for (uint32_t i = 0; i < method->tensor_count; ++i) {
+    if (is_state(&a->spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
   }
-  analysis a = {method, NULL, 0, false};
+  if (a->steps == 0) return not_analysed(method);
+  mark_inputs(a);
+  return check_overlaps(a, plan->error);
+}
+
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   const size_t size = method->tensor_count * sizeof(span);
+  analysis a = {method, NULL, 0, MOST_ITEMS, false};
+  if (method->tensor_count == 0) return ETUDE_OK;
+  if (method->tensor_count > MOST_TENSORS) return not_analysed(method);
   a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);
   if (a.spans == NULL) return ETUDE_OUT_OF_MEMORY;
-  collect(&a, plan);
-  const etude_status status = check_overlaps(&a, plan->error);
-  for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    if (is_state(&a.spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
-  }
-  mark_inputs(&a);
+  const etude_status status = judge(&a, plan);
   etude_release(&method->allocator, a.spans, size);
   return status;
 }

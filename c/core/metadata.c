@@ -14,7 +14,7 @@ static etude_status check_index(const etude_plan *plan, const char *what, uint32
 static bool find_attribute(etude_plan *plan, uint32_t index, uint32_t *out) {
   uint32_t count = 0;
   etude_plan_tensor tensor;
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->values); ++i) {
+  for (uint32_t i = 0; i < plan->value_count; ++i) {
     if (!etude_plan_find_tensor(plan, i, &tensor) || tensor.name == NULL) continue;
     *out = i;
     if (count++ == index) return true;
@@ -30,7 +30,7 @@ etude_status etude_program_method_info(
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   info.input_count = etude_fb_count(&plan.fb, plan.inputs);
   info.output_count = etude_fb_count(&plan.fb, plan.outputs);
-  info.value_count = etude_fb_count(&plan.fb, plan.values);
+  info.value_count = plan.value_count;
   info.instruction_count = 0;
   for (uint32_t i = 0; i < etude_fb_count(&plan.fb, plan.chains); ++i) {
     info.instruction_count += etude_fb_count(&plan.fb, etude_plan_chain(&plan, i));
@@ -65,7 +65,7 @@ static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *i
 static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info *out_info) {
   etude_value_info info;
   etude_plan_value value;
-  ETUDE_TRY(check_index(plan, "values", index, etude_fb_count(&plan->fb, plan->values)));
+  ETUDE_TRY(check_index(plan, "values", index, plan->value_count));
   memset(&info, 0, sizeof info);
   etude_plan_value_read(plan, index, &value);
   etude_plan_constant(plan, &value, &info.constant);

@@ -11,6 +11,12 @@
 
 /* ---- how much ---- */
 
+/* Add to a sum, which stays at the largest number once it is there. */
+static void grow(uint64_t *sum, uint64_t more) {
+  *sum += more;
+  if (*sum < more) *sum = UINT64_MAX;
+}
+
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
   etude_method unused;
   etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL};
@@ -22,19 +28,22 @@ void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_
     const uint64_t size = etude_plan_buffer_size(plan, i);
     if (size == 0) continue;
     if (etude_program_shares(plan->program, i)) {
-      out->shared = etude_checked_sum(out->shared, etude_program_shared_size(plan->program, i));
+      grow(&out->shared, etude_program_shared_size(plan->program, i));
     } else {
-      out->planned = etude_checked_sum(out->planned, size);
+      grow(&out->planned, size);
     }
   }
-  out->total = etude_checked_sum(etude_checked_sum(out->structures, out->unplanned), etude_checked_sum(out->shared, out->planned));
+  out->total = out->structures;
+  grow(&out->total, out->unplanned);
+  grow(&out->total, out->shared);
+  grow(&out->total, out->planned);
   out->peak = out->structures + etude_analysis_size(counts);
   if (out->peak < out->total) out->peak = out->total;
 }
 
 static void *counting_alloc(void *self, size_t size, size_t alignment) {
   etude_method *method = self;
-  void *data = etude_alloc(&method->parent, size, alignment);
+  void *data = method->parent.alloc(method->parent.self, size, alignment);
   if (data == NULL) return NULL;
   method->allocated += size;
   if (method->allocated > method->peak) method->peak = method->allocated;
@@ -163,7 +172,7 @@ void *etude_method_scratch(etude_method *method, size_t size) {
   etude_scratch_block *block = method->scratch;
   while (block != NULL && block->size - block->used < wanted) block = block->next;
   if (block == NULL) {
-    void *memory = etude_alloc(&method->allocator, SCRATCH_HEAD + wanted, ETUDE_MEMORY_ALIGNMENT);
+    void *memory = etude_alloc_block(&method->allocator, SCRATCH_HEAD + wanted, NULL);
     if (memory == NULL) return NULL;
     block = add_scratch(method, memory, SCRATCH_HEAD + wanted);
     method->scratch_bytes += SCRATCH_HEAD + wanted;

@@ -213,13 +213,8 @@ static inline etude_fb etude_file_reader(const etude_data_file *file) {
   return fb;
 }
 
-static inline void *etude_alloc(const etude_allocator *allocator, size_t size, size_t alignment) {
-  return allocator->alloc(allocator->self, size, alignment);
-}
-
-static inline void etude_release(const etude_allocator *allocator, void *ptr, size_t size) {
-  if (ptr != NULL) allocator->free(allocator->self, ptr, size);
-}
+/* Free; NULL is fine. */
+void etude_release(const etude_allocator *allocator, void *ptr, size_t size);
 
 /* Read a caller's struct, whose first member is its size: what an older caller does not have is zero. A size of 0
    stands for the present one, and NULL for a struct of zeros, so that both mean default. */
@@ -232,14 +227,8 @@ void etude_struct_write(void *to, const void *from, size_t size);
 void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error);
 void *etude_alloc_zeros(const etude_allocator *allocator, uint64_t size, etude_error *error);
 
-static inline void etude_lock(const etude_runtime *runtime) {
-  if (runtime->hooks.lock != NULL) runtime->hooks.lock(runtime->hooks.self);
-}
-
-static inline void etude_unlock(const etude_runtime *runtime) {
-  if (runtime->hooks.lock != NULL) runtime->hooks.unlock(runtime->hooks.self);
-}
-
+void etude_lock(const etude_runtime *runtime);
+void etude_unlock(const etude_runtime *runtime);
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message);
 etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name);
 etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error);

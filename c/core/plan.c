@@ -24,6 +24,7 @@ etude_status etude_plan_open(const etude_program *program, uint32_t method, etud
   out->delegates = etude_fb_vector_of(&out->fb, table, 7, 4);
   out->buffer_sizes = etude_fb_vector_of(&out->fb, table, 8, 8);
   ETUDE_TRY(etude_plan_fault(out));
+  out->value_count = etude_fb_count(&out->fb, out->values);
   if (out->values.at != 0 && etude_fb_count(&out->fb, out->chains) > 0) return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q has no values or no instructions", out->name);
 }
@@ -46,6 +47,12 @@ void etude_plan_value_read(etude_plan *plan, uint32_t index, etude_plan_value *o
   out->items.at = 0;
   if (row[1] != 0) out->items = etude_fb_vector_of(&plan->fb, out->table, 0, row[1]);
   if (out->kind == ETUDE_FILE_STRING) (void)etude_fb_string(&plan->fb, out->table, 0); /* notes a missing NUL */
+}
+
+uint32_t etude_plan_item(const etude_plan *plan, const etude_plan_value *list, uint32_t index) {
+  if (list->kind != ETUDE_FILE_INT_LIST) return etude_fb_u32_at(&plan->fb, list->items, index);
+  const uint64_t item = etude_fb_u64_at(&plan->fb, list->items, index);
+  return item < UINT32_MAX ? (uint32_t)item : UINT32_MAX;
 }
 
 void etude_plan_constant(etude_plan *plan, const etude_plan_value *from, etude_value *out) {
@@ -141,13 +148,14 @@ uint32_t etude_plan_tensor_memory(etude_plan *plan, etude_fb_table table) {
 
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out) {
   etude_plan_value value;
-  etude_plan silent;
-  if (index >= etude_fb_count(&plan->fb, plan->values)) return false;
+  if (index >= plan->value_count) return false;
   etude_plan_value_read(plan, index, &value);
   if (value.kind != ETUDE_FILE_TENSOR) return false;
-  silent = *plan;
-  silent.error = NULL;
-  return etude_plan_tensor_read(&silent, index, value.table, out) == ETUDE_OK;
+  etude_error *error = plan->error;
+  plan->error = NULL;
+  const bool sound = etude_plan_tensor_read(plan, index, value.table, out) == ETUDE_OK;
+  plan->error = error;
+  return sound;
 }
 
 /* ---- instructions, operators, delegates, memories ---- */

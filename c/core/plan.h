@@ -25,6 +25,7 @@ typedef struct etude_plan {
   etude_error *error; /* where what is wrong with the plan is reported; may be NULL */
   const etude_program *program;
   const char *name;
+  uint32_t value_count;
   etude_fb_vector values;
   etude_fb_vector inputs;
   etude_fb_vector outputs;
@@ -95,6 +96,9 @@ etude_status etude_plan_fault(const etude_plan *plan);
 
 /* The index must be below the count. */
 void etude_plan_value_read(etude_plan *plan, uint32_t index, etude_plan_value *out);
+
+/* Item `index` of a list of ints or tensors: the value it names, UINT32_MAX for -1 (None) and whatever else is none. */
+uint32_t etude_plan_item(const etude_plan *plan, const etude_plan_value *list, uint32_t index);
 
 /* What stands in the file of a number, bool, string, or list of doubles or bools; else only the tag. */
 void etude_plan_constant(etude_plan *plan, const etude_plan_value *from, etude_value *out);

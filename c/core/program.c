@@ -173,21 +173,30 @@ static etude_status check_plans(const etude_program *program, etude_error *error
   return ETUDE_OK;
 }
 
-/* Everything but the loaders. */
-static void dispose(etude_program *program) {
+static void close_loader(const etude_data_loader *loader) {
+  if (loader->close != NULL) loader->close(loader->self);
+}
+
+/* Free everything; `close` the loaders, too. Mapped memory goes with its loader, so each is closed after what it holds. */
+static void dispose(etude_program *program, bool close) {
   const etude_allocator allocator = program->allocator;
+  const etude_data_loader loader = program->file.loader;
   etude_option_rows_free(&allocator, program->options);
   while (program->shared != NULL) {
     etude_shared_buffer *buffer = program->shared;
     program->shared = buffer->next;
     etude_release(&allocator, buffer, buffer->size);
   }
-  for (uint32_t i = program->external_count; i-- > 0;) etude_file_clear(&allocator, &program->externals[i]);
+  for (uint32_t i = program->external_count; i-- > 0;) {
+    etude_file_clear(&allocator, &program->externals[i]);
+    if (close) close_loader(&program->externals[i].loader);
+  }
   etude_release(&allocator, program->externals, program->external_count * sizeof *program->externals);
   etude_release(&allocator, program->methods, program->method_count * sizeof *program->methods);
   etude_file_clear(&allocator, &program->file);
-  etude_release(&allocator, program->copy, (size_t)program->file.loader.size);
+  etude_release(&allocator, program->copy, (size_t)loader.size);
   etude_release(&allocator, program, sizeof *program);
+  if (close) close_loader(&loader);
 }
 
 /* Read all of the file, and from then on read from there. */
@@ -221,10 +230,6 @@ static etude_status open_program(etude_program *program, const etude_program_con
   return etude_option_rows_for_program(program, config, &program->options, error);
 }
 
-static void close_loader(const etude_data_loader *loader) {
-  if (loader->close != NULL) loader->close(loader->self);
-}
-
 etude_status etude_program_load(
     etude_runtime *runtime, const etude_data_loader *loader, const etude_program_config *config,
     etude_program **out_program, etude_error *error) {
@@ -244,7 +249,7 @@ etude_status etude_program_load(
   program->unused_options_warn = settings.unused_options_warn;
   const etude_status status = open_program(program, &settings, error);
   if (status != ETUDE_OK) {
-    dispose(program);
+    dispose(program, false);
     return status;
   }
   if (settings.copy) close_loader(&source);
@@ -253,16 +258,7 @@ etude_status etude_program_load(
 }
 
 void etude_program_free(etude_program *program) {
-  if (program == NULL) return;
-  /* Mapped memory goes with its loader, so the loaders are closed last; their table is the program's. */
-  const etude_data_loader loader = program->file.loader;
-  for (uint32_t i = program->external_count; i-- > 0;) {
-    const etude_data_loader external = program->externals[i].loader;
-    etude_file_clear(&program->allocator, &program->externals[i]);
-    close_loader(&external);
-  }
-  dispose(program);
-  close_loader(&loader);
+  if (program != NULL) dispose(program, true);
 }
 
 uint32_t etude_program_method_count(const etude_program *program) { return program->method_count; }

@@ -31,6 +31,10 @@ void *etude_alloc_zeros(const etude_allocator *allocator, uint64_t size, etude_e
   return data != NULL ? memset(data, 0, (size_t)size) : NULL;
 }
 
+void etude_release(const etude_allocator *allocator, void *ptr, size_t size) {
+  if (ptr != NULL) allocator->free(allocator->self, ptr, size);
+}
+
 /* ---- life ---- */
 
 etude_status etude_runtime_create(
@@ -75,6 +79,14 @@ const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) {
 
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message) {
   if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level) runtime->hooks.log(runtime->hooks.self, level, message);
+}
+
+void etude_lock(const etude_runtime *runtime) {
+  if (runtime->hooks.lock != NULL) runtime->hooks.lock(runtime->hooks.self);
+}
+
+void etude_unlock(const etude_runtime *runtime) {
+  if (runtime->hooks.lock != NULL) runtime->hooks.unlock(runtime->hooks.self);
 }
 
 /* ---- kernels ---- */

@@ -20,7 +20,7 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
 /* The next tensor in a buffer, from value *index on. Each value looked at takes one of *steps; without steps left
    there are no more tensors. Most values are elsewhere, so the place is looked at before the tensor is decoded. */
 static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
-  while (*index < etude_fb_count(&plan->fb, plan->values) && *steps > 0) {
+  while (*index < plan->value_count && *steps > 0) {
     etude_plan_value value;
     const uint32_t at = (*index)++;
     --*steps;
@@ -61,8 +61,10 @@ static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps
   return *steps > 0;
 }
 
-static bool uses_buffer(const etude_plan *plan, uint32_t buffer) {
-  return buffer < etude_plan_buffer_count(plan) && etude_plan_buffer_size(plan, buffer) > 0;
+/* Open the plan of a method that has something in the buffer; false where it has not. */
+static bool open_user(const etude_program *program, uint32_t method, uint32_t buffer, etude_plan *out) {
+  return etude_plan_open(program, method, out, NULL) == ETUDE_OK && buffer < etude_plan_buffer_count(out) &&
+         etude_plan_buffer_size(out, buffer) > 0;
 }
 
 static bool is_shared(const etude_program *program, uint32_t buffer, uint32_t *steps) {
@@ -70,12 +72,11 @@ static bool is_shared(const etude_program *program, uint32_t buffer, uint32_t *s
   etude_plan a;
   etude_plan b;
   for (uint32_t m = 0; m < program->method_count; ++m) {
-    if (etude_plan_open(program, m, &a, NULL) != ETUDE_OK) return false;
-    if (!uses_buffer(&a, buffer)) continue;
+    if (!open_user(program, m, buffer, &a)) continue;
     for (uint32_t n = 0; n <= m; ++n) {
-      if (*steps == 0 || etude_plan_open(program, n, &b, NULL) != ETUDE_OK) return false;
+      if (*steps == 0) return false;
       --*steps;
-      if (uses_buffer(&b, buffer) && !agree(&a, &b, buffer, steps)) return false;
+      if (open_user(program, n, buffer, &b) && !agree(&a, &b, buffer, steps)) return false;
     }
     ++users;
   }
@@ -95,7 +96,7 @@ uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer
   uint64_t size = 0;
   etude_plan plan;
   for (uint32_t m = 0; m < program->method_count; ++m) {
-    if (etude_plan_open(program, m, &plan, NULL) != ETUDE_OK || !uses_buffer(&plan, buffer)) continue;
+    if (!open_user(program, m, buffer, &plan)) continue;
     if (etude_plan_buffer_size(&plan, buffer) > size) size = etude_plan_buffer_size(&plan, buffer);
   }
   return size;
@@ -203,7 +204,7 @@ etude_status etude_program_shared_buffer(
     const uint64_t size = etude_program_shared_size(program, buffer);
     /* Header and memory in one block, which is as aligned as the memory must be. */
     const uint64_t head = ETUDE_ALIGN_UP(sizeof *have, ETUDE_MEMORY_ALIGNMENT);
-    etude_shared_buffer *fresh = etude_alloc_zeros(&program->allocator, etude_checked_sum(head, size), error);
+    etude_shared_buffer *fresh = etude_alloc_zeros(&program->allocator, head + size, error);
     if (fresh == NULL) return ETUDE_OUT_OF_MEMORY;
     fresh->buffer = buffer;
     fresh->size = (size_t)(head + size);

@@ -22,13 +22,10 @@ static etude_status check_index(const etude_plan *plan, const char *what, uint32
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "%s %u: index %d, but there are %u", what, where, (int32_t)index, count);
 }
 
-/* Do all entries of an index list point at values? -1 (None) is allowed where `optional`. */
-static etude_status check_indices(const etude_plan *plan, etude_fb_vector items, bool optional, const char *what, uint32_t where) {
-  const uint32_t count = etude_fb_count(&plan->fb, plan->values);
+/* Do all entries of an index list point at values? */
+static etude_status check_indices(const etude_plan *plan, etude_fb_vector items, const char *what, uint32_t where) {
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, items); ++i) {
-    const uint32_t index = etude_fb_u32_at(&plan->fb, items, i);
-    if (optional && index == UINT32_MAX) continue;
-    ETUDE_TRY(check_index(plan, what, where, index, count));
+    ETUDE_TRY(check_index(plan, what, where, etude_fb_u32_at(&plan->fb, items, i), plan->value_count));
   }
   return ETUDE_OK;
 }
@@ -64,25 +61,17 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   return wrong(plan, "value", value, "(tensor): its constant is misaligned, or ends beyond its segment");
 }
 
-/* What holds for a list, or a value of one piece. */
-static etude_status check_contents(etude_plan *plan, uint32_t index, const etude_plan_value *value, etude_plan_counts *counts) {
-  const uint32_t count = etude_fb_count(&plan->fb, value->items);
-  switch (value->tag) {
-    case ETUDE_VALUE_INT_LIST:
-      for (uint32_t i = 0; i < count; ++i) {
-        const uint64_t item = etude_fb_u64_at(&plan->fb, value->items, i);
-        ETUDE_TRY(check_index(plan, "value", index, item > UINT32_MAX ? UINT32_MAX : (uint32_t)item,
-                              etude_fb_count(&plan->fb, plan->values)));
-      }
-      break;
-    case ETUDE_VALUE_TENSOR_LIST:
-    case ETUDE_VALUE_OPTIONAL_TENSOR_LIST:
-      ETUDE_TRY(check_indices(plan, value->items, value->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST, "value", index));
-      break;
-    default: return ETUDE_OK;
-  }
+/* Lists whose items are values. */
+static etude_status check_list(etude_plan *plan, uint32_t index, const etude_plan_value *list, etude_plan_counts *counts) {
+  const uint32_t count = etude_fb_count(&plan->fb, list->items);
   counts->pointers += count;
-  return charge(plan, counts, count);
+  ETUDE_TRY(charge(plan, counts, count));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t item = etude_plan_item(plan, list, i);
+    if (item == UINT32_MAX && list->kind == ETUDE_FILE_OPTIONAL_TENSOR_LIST) continue; /* None */
+    ETUDE_TRY(check_index(plan, "value", index, item, plan->value_count));
+  }
+  return ETUDE_OK;
 }
 
 static etude_status check_value(etude_plan *plan, uint32_t index, etude_plan_counts *counts) {
@@ -95,7 +84,8 @@ static etude_status check_value(etude_plan *plan, uint32_t index, etude_plan_cou
   if (value.table.at == 0 || (value.kind >= ETUDE_FILE_STRING && value.items.at == 0)) {
     return wrong(plan, "value", index, "has no contents");
   }
-  return check_contents(plan, index, &value, counts);
+  const bool of_values = value.kind == ETUDE_FILE_INT_LIST || value.kind >= ETUDE_FILE_TENSOR_LIST;
+  return of_values ? check_list(plan, index, &value, counts) : ETUDE_OK;
 }
 
 static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_counts *counts) {
@@ -118,9 +108,9 @@ static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, u
   if (instruction.operand_count == 0 && instruction.args.at == 0) return wrong(plan, "instruction", index, "has no arguments");
   ETUDE_TRY(check_index(plan, "instruction", index, instruction.index, limit));
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
-    ETUDE_TRY(check_index(plan, "instruction", index, instruction.operands[i], etude_fb_count(&plan->fb, plan->values)));
+    ETUDE_TRY(check_index(plan, "instruction", index, instruction.operands[i], plan->value_count));
   }
-  return check_indices(plan, instruction.args, false, "instruction", index);
+  return check_indices(plan, instruction.args, "instruction", index);
 }
 
 static etude_status check_operator(etude_plan *plan, uint32_t index) {
@@ -160,10 +150,10 @@ static etude_status check_all(etude_plan *plan, etude_plan_counts *counts) {
   for (uint32_t i = 0; i < etude_plan_buffer_count(plan); ++i) {
     if (etude_plan_buffer_size(plan, i) > INT64_MAX) return wrong(plan, "planned memory", i + 1, "has a negative size");
   }
-  ETUDE_TRY(check_indices(plan, plan->inputs, false, "input list", 0));
-  ETUDE_TRY(check_indices(plan, plan->outputs, false, "output list", 0));
-  counts->work = etude_fb_count(&plan->fb, plan->values);
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->values); ++i) ETUDE_TRY(check_value(plan, i, counts));
+  ETUDE_TRY(check_indices(plan, plan->inputs, "input list", 0));
+  ETUDE_TRY(check_indices(plan, plan->outputs, "output list", 0));
+  counts->work = plan->value_count;
+  for (uint32_t i = 0; i < plan->value_count; ++i) ETUDE_TRY(check_value(plan, i, counts));
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->operators); ++i) ETUDE_TRY(check_operator(plan, i));
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) ETUDE_TRY(check_delegate(plan, i, counts));
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
