@@ -131,6 +131,8 @@ etude_status etude_init_context_named_data(
   return etude_method_hold_segment(ctx->method, file, segment, out_data, error);
 }
 
+const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx) { return &ctx->method->program->runtime->hooks; }
+
 void etude_init_context_log(const etude_init_context *ctx, int32_t level, const char *message) {
   etude_runtime_log(ctx->method->program->runtime, level, message);
 }

@@ -441,6 +441,8 @@ void etude_kernel_parallel_for(
 
 const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
 
+const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) { return &ctx->method->program->runtime->hooks; }
+
 void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size) {
   return etude_method_scratch(ctx->method, size);
 }

@@ -27,6 +27,9 @@ typedef struct etude_init_context etude_init_context;
 /** What `execute` may ask. Valid during the call. */
 typedef struct etude_execute_context etude_execute_context;
 
+/** What the platform offers: log, clock, loops, lock. See runtime.h. */
+typedef struct etude_hooks etude_hooks;
+
 /** A piece of read-only bytes. */
 typedef struct etude_bytes {
   const void *data;
@@ -138,11 +141,17 @@ ETUDE_API etude_status etude_init_context_option_int(
 ETUDE_API etude_status etude_init_context_option_string(
     const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error);
 
+/** The runtime's hooks. They live as long as the runtime. */
+ETUDE_API const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx);
+
 /** A line for the runtime's log (hooks); @p level is an ETUDE_LOG_ value. */
 ETUDE_API void etude_init_context_log(const etude_init_context *ctx, int32_t level, const char *message);
 
 /** Name of the method being executed. Lives until `destroy` returns. */
 ETUDE_API const char *etude_execute_context_method_name(const etude_execute_context *ctx);
+
+/** The runtime's hooks. They live as long as the runtime. */
+ETUDE_API const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx);
 
 /** @p size bytes aligned to ::ETUDE_MEMORY_ALIGNMENT until `execute` returns; NULL when there is no memory. */
 ETUDE_API void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size);

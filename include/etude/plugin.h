@@ -59,9 +59,11 @@ typedef struct etude_host_api {
       const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error);
   etude_status (*init_context_option_string)(
       const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error);
+  const etude_hooks *(*init_context_hooks)(const etude_init_context *ctx);
   void (*init_context_log)(const etude_init_context *ctx, int32_t level, const char *message);
 
   const char *(*execute_context_method_name)(const etude_execute_context *ctx);
+  const etude_hooks *(*execute_context_hooks)(const etude_execute_context *ctx);
   void *(*execute_context_scratch)(etude_execute_context *ctx, size_t size);
   etude_status (*execute_context_resize)(
       etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank, etude_error *error);

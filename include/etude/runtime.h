@@ -23,7 +23,7 @@ typedef struct etude_runtime etude_runtime;
 enum { ETUDE_LOG_DEBUG = 0, ETUDE_LOG_INFO = 1, ETUDE_LOG_WARNING = 2, ETUDE_LOG_ERROR = 3 };
 
 /** What the platform offers. Each pointer may be NULL; `self` is passed to all. */
-typedef struct etude_hooks {
+struct etude_hooks {
   uint32_t struct_size;
   int32_t log_level; /**< the least level that is passed on */
   void *self;
@@ -36,7 +36,7 @@ typedef struct etude_hooks {
   /** Enter and leave a mutex that is not recursive. NULL = the program has one thread. */
   void (*lock)(void *self);
   void (*unlock)(void *self);
-} etude_hooks;
+};
 
 /**
  * Make a runtime. @p allocator and @p hooks (may be NULL) are copied; all memory of the runtime, and by

@@ -23,6 +23,7 @@ typedef struct handle {
   int index;
   etude_allocator allocator;
   const char *method_name; /* the promise: lives until destroy */
+  const etude_hooks *hooks; /* and this one longer */
 } handle;
 
 static bool probe_available(void *self) {
@@ -50,6 +51,7 @@ static etude_status probe_init(
   h->index = index;
   h->allocator = *allocator;
   h->method_name = etude_init_context_method_name(ctx);
+  h->hooks = etude_init_context_hooks(ctx);
   (void)strncpy(p->names[index], h->method_name, sizeof p->names[index] - 1);
   p->payloads[index] = payload.data;
   p->payload_sizes[index] = payload.size;
@@ -69,6 +71,9 @@ static etude_status probe_execute(void *self, etude_execute_context *ctx, void *
   p->last_arg_count = arg_count;
   if (strcmp(etude_execute_context_method_name(ctx), h->method_name) != 0) {
     return etude_error_set(error, ETUDE_INTERNAL, "another method's name");
+  }
+  if (h->hooks == NULL || etude_execute_context_hooks(ctx) != h->hooks) {
+    return etude_error_set(error, ETUDE_INTERNAL, "other hooks");
   }
   if (arg_count == 0 || args[arg_count - 1]->tag != ETUDE_VALUE_TENSOR) {
     return etude_error_set(error, ETUDE_INVALID_TYPE, "no output");
