@@ -10,7 +10,9 @@ order on one loaded program. Prints one line a case, with the peak of the arena;
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -25,6 +27,7 @@ Array = np.ndarray[Any, Any]
 GROUPS = ("portable-basic", "portable-io", "dynamic", "control-flow", "state", "methods")
 NETWORKS = ("mobilenetv2", "resnet_tiny", "vit_tiny", "llama_tiny")
 ARENA_BYTES = 64 << 20
+WRAPPER = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # an emulator, in a cross build
 TENSOR, STRING, DOUBLE, INT, BOOL, NONE = 1, 2, 3, 4, 5, 0
 CODES = {
     "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
@@ -140,7 +143,7 @@ def run_case(program: Path, corpus: Path, case: dict[str, Any]) -> tuple[str, in
         calls.write_bytes(pack_calls(case, arrays))
         files = [str(corpus / name) for name in case["files"]["ptd"]]
         command = [str(program), str(ARENA_BYTES), str(corpus / case["files"]["pte"]), str(calls), str(results), *files]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*WRAPPER, *command], check=False, capture_output=True, text=True, timeout=120)
         peak = re.search(r"arena: peak (\d+)", done.stdout)
         if done.returncode != 0 or peak is None:
             return (done.stderr.strip() or f"status {done.returncode}: {done.stdout.strip()}"), 0

@@ -89,10 +89,12 @@ def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=int, default=0, help="most bytes of code (.text); 0 = only print")
+    parser.add_argument("--target", type=int, default=0, help="bytes of code to aim at; missing it is printed")
     parser.add_argument("--define", action="append", default=[], metavar="NAME", help="preprocessor macro")
     args = parser.parse_args()
     problems: list[str] = []
     code = constants = ram = 0
+    part = {"option": 0, "delegate": 0}
     defines = [f"-D{name}" for name in args.define]
     with tempfile.TemporaryDirectory() as folder:
         objects: list[Path] = []
@@ -102,9 +104,13 @@ def main() -> int:
             run(CC, *FLAGS, *defines, f"-I{ROOT / 'include'}", "-c", str(source), "-o", str(obj))
             text, rodata, static = sections(obj)
             print(f"{source.name:<16} {text:>7} {rodata:>10} {static:>5}")
+            for name in part:
+                part[name] += text if source.stem.startswith(name) else 0
             code, constants, ram = code + text, constants + rodata, ram + static
             objects.append(obj)
         print(f"{'total':<16} {code:>7} {constants:>10} {ram:>5}")
+        print(f"{'of it, options':<16} {part['option']:>7}")
+        print(f"{'of it, delegates':<16} {part['delegate']:>7}")
         print("linked, load and run: {} {}".format(*linked(Path(folder), defines)))
         core, whole = Path(folder) / "core.o", Path(folder) / "whole.o"
         names = [str(obj) for obj in objects]
@@ -116,6 +122,8 @@ def main() -> int:
     print("helpers of the compiler:", ", ".join(helpers) or "none")
     if ram != 0:
         problems.append(f"{ram} bytes of static RAM; there must be none")
+    if args.target:
+        print(f"target {args.target} bytes of code: " + ("met" if code <= args.target else f"missed by {code - args.target}"))
     strangers = [name for name in left if not ALLOWED.fullmatch(name)]
     if strangers:
         problems.append("needs more than memory and string functions: " + ", ".join(strangers))

@@ -66,7 +66,7 @@ static void overwrite_word(uint8_t *bytes, size_t size, uint64_t *state) {
 }
 
 static void copy_stretch(uint8_t *bytes, size_t size, uint64_t *state) {
-  const size_t length = 1 + next_random(state) % 32;
+  const size_t length = 1 + (size_t)(next_random(state) % 32);
 
   if (size > length) {
     memmove(bytes + next_random(state) % (size - length), bytes + next_random(state) % (size - length), length);
@@ -92,7 +92,7 @@ static size_t mutate(uint8_t *bytes, size_t size, uint32_t number) {
     } else if (kind < 15) {
       copy_stretch(bytes, part, &state);
     } else {
-      size -= next_random(&state) % (size / 4 + 1);
+      size -= (size_t)(next_random(&state) % (size / 4 + 1));
     }
   }
   return size;
