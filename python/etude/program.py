@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -248,4 +249,12 @@ def check_unused(rows: OptionRows, used: set[str], what: str, mode: str) -> None
             error = EtudeValueError(f"{message}: leave them out, or ask for a warning instead")
             error.subject = backend
             raise error
-        warnings.warn(message, EtudeWarning, stacklevel=4)
+        warnings.warn(message, EtudeWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """`stacklevel` with which a warning names the line that called into this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    return level

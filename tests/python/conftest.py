@@ -40,3 +40,11 @@ def x():
 @pytest.fixture
 def z():
     return np.ones((2, 3), np.float32)
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory):
+    """The path of the example plugin, compiled against the installed headers."""
+    from backend_kit import PLUGIN_SOURCE, compile_plugin
+
+    return compile_plugin(PLUGIN_SOURCE, tmp_path_factory.mktemp("plugin") / "scale_backend.so")
