@@ -14,6 +14,21 @@
 #define SIMD_UNROLL
 #endif
 
+/* Element by element, 16 columns at a time, so that whole lines are written. Words, since floats need not keep the bits
+   of every nan. */
+static void transpose_words(void *to, ptrdiff_t to_row, const void *from, ptrdiff_t from_row, size_t rows,
+                            size_t cols) {
+  for (size_t start = 0; start < cols; start += 16) {
+    const size_t end = cols - start < 16 ? cols : start + 16;
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t c = start; c < end; ++c) {
+        memcpy((char *)to + 4 * ((ptrdiff_t)r * to_row + (ptrdiff_t)c),
+               (const char *)from + 4 * ((ptrdiff_t)c * from_row + (ptrdiff_t)r), 4);
+      }
+    }
+  }
+}
+
 #if defined(__GNUC__) && (defined(__SSE__) || defined(__ARM_NEON) || defined(__wasm_simd128__) || defined(__ALTIVEC__))
 typedef float vec4 __attribute__((vector_size(16)));
 typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
@@ -32,6 +47,22 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_FMA(a, b, c) ((a) * (b) + (c))
 #define TILE_ROWS 4
 #define TILE_VECS 2
+#endif
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
+  const vec a = VEC_LOAD(from), b = VEC_LOAD(from + from_row);
+  const vec c = VEC_LOAD(from + 2 * from_row), d = VEC_LOAD(from + 3 * from_row);
+  const vec ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const vec cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  VEC_STORE(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+  VEC_STORE(to + to_row, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+  VEC_STORE(to + 2 * to_row, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+  VEC_STORE(to + 3 * to_row, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+}
+#define TRANSPOSE_SIDE 4
+#define TRANSPOSE_SQUARE transpose_4
+#endif
 #endif
 #else
 #define VEC_LOAD(from) (*(from))
@@ -56,6 +87,8 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #undef vec
 #undef TILE_ROWS
 #undef TILE_VECS
+#undef TRANSPOSE_SIDE
+#undef TRANSPOSE_SQUARE
 #undef SIMD_TARGET
 #undef SIMD
 
@@ -70,6 +103,32 @@ static inline __attribute__((target("avx2,fma"))) float sum_of_8(__m256 value) {
   sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
   return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
 }
+
+/* Halves of rows i and i + 4 beside each other, then two rounds of interleaving within the halves. */
+SIMD_INLINE __attribute__((target("avx2,fma"))) __m256 row_halves(const float *low, const float *high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+
+SIMD_INLINE __attribute__((target("avx2,fma"))) void transpose_8(float *to, ptrdiff_t to_row, const float *from,
+                                                                  ptrdiff_t from_row) {
+  SIMD_UNROLL
+  for (ptrdiff_t half = 0; half < 2; ++half) {
+    const float *column = from + 4 * half;
+    float *out = to + 4 * half * to_row;
+    const __m256 a = row_halves(column, column + 4 * from_row);
+    const __m256 b = row_halves(column + from_row, column + 5 * from_row);
+    const __m256 c = row_halves(column + 2 * from_row, column + 6 * from_row);
+    const __m256 d = row_halves(column + 3 * from_row, column + 7 * from_row);
+    const __m256 ab_low = _mm256_unpacklo_ps(a, b), ab_high = _mm256_unpackhi_ps(a, b);
+    const __m256 cd_low = _mm256_unpacklo_ps(c, d), cd_high = _mm256_unpackhi_ps(c, d);
+    _mm256_storeu_ps(out, _mm256_shuffle_ps(ab_low, cd_low, 0x44));
+    _mm256_storeu_ps(out + to_row, _mm256_shuffle_ps(ab_low, cd_low, 0xee));
+    _mm256_storeu_ps(out + 2 * to_row, _mm256_shuffle_ps(ab_high, cd_high, 0x44));
+    _mm256_storeu_ps(out + 3 * to_row, _mm256_shuffle_ps(ab_high, cd_high, 0xee));
+  }
+}
+#define TRANSPOSE_SIDE 8
+#define TRANSPOSE_SQUARE transpose_8
 
 #define VEC_LOAD(from) _mm256_loadu_ps(from)
 #define VEC_STORE(to, value) _mm256_storeu_ps(to, value)

@@ -57,6 +57,8 @@ typedef struct etude_simd {
   float (*largest)(const float *in, size_t count);
   /* out[j] = exp(in[j] - offset), which must not be above 88, to 2 ulp; returns their sum. `out` may be NULL, or in. */
   double (*exponentials)(float *out, const float *in, size_t count, float offset);
+  /* to[r * to_row + c] = from[c * from_row + r], for elements of 4 bytes, whatever they stand for. */
+  void (*transpose)(void *to, ptrdiff_t to_row, const void *from, ptrdiff_t from_row, size_t rows, size_t cols);
 } etude_simd;
 
 const etude_simd *etude_simd_select(void);

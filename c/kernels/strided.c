@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dtype.h"
+#include "simd.h"
 
 etude_view etude_view_of(const etude_tensor *tensor) {
   etude_view view;
@@ -208,28 +209,31 @@ typedef struct bytes16 {
   uint64_t halves[2];
 } bytes16;
 
-/* For one element size: plane routines named plane_, fill_ and transpose_ with the size appended. */
-#define DEFINE_PLANES(size, unit)                                                                             \
-  static void plane_##size(char *dst, const char *src, const plane *p) {                                      \
-    for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
-      char *to = dst + r * p->dst_row;                                                                        \
-      const char *from = src + r * p->src_row;                                                                \
-      for (int64_t c = 0; c < p->columns; ++c) {                                                              \
-        unit element;                                                                                         \
-        memcpy(&element, from + c * p->src_column, size);                                                     \
-        memcpy(to + c * p->dst_column, &element, size);                                                       \
-      }                                                                                                       \
-    }                                                                                                         \
-  }                                                                                                           \
-  static void fill_##size(char *dst, const char *src, const plane *p) {                                       \
-    for (int64_t r = 0; r < p->rows; ++r) {                                                                   \
-      unit element;                                                                                           \
-      char *to = dst + r * p->dst_row;                                                                        \
-      const int64_t columns = p->columns;                                                                     \
-      memcpy(&element, src + r * p->src_row, size);                                                           \
-      for (int64_t c = 0; c < columns; ++c) memcpy(to + c * size, &element, size);                            \
-    }                                                                                                         \
-  }                                                                                                           \
+/* For one element size: plane routines named plane_ and fill_ with the size appended. */
+#define DEFINE_PLANES(size, unit)                                                  \
+  static void plane_##size(char *dst, const char *src, const plane *p) {           \
+    for (int64_t r = 0; r < p->rows; ++r) {                                        \
+      char *to = dst + r * p->dst_row;                                             \
+      const char *from = src + r * p->src_row;                                     \
+      for (int64_t c = 0; c < p->columns; ++c) {                                   \
+        unit element;                                                              \
+        memcpy(&element, from + c * p->src_column, size);                          \
+        memcpy(to + c * p->dst_column, &element, size);                            \
+      }                                                                            \
+    }                                                                              \
+  }                                                                                \
+  static void fill_##size(char *dst, const char *src, const plane *p) {            \
+    for (int64_t r = 0; r < p->rows; ++r) {                                        \
+      unit element;                                                                \
+      char *to = dst + r * p->dst_row;                                             \
+      const int64_t columns = p->columns;                                          \
+      memcpy(&element, src + r * p->src_row, size);                                \
+      for (int64_t c = 0; c < columns; ++c) memcpy(to + c * size, &element, size); \
+    }                                                                              \
+  }
+
+/* And transposition by tiles, transpose_. */
+#define DEFINE_TRANSPOSE(size)                                                                                \
   static void tile_##size(char *dst, const char *src, const plane *p, int64_t rows, int64_t columns) {        \
     enum { side = TILE_BYTES / size };                                                                        \
     char tile[side][TILE_BYTES];                                                                              \
@@ -261,6 +265,16 @@ DEFINE_PLANES(2, uint16_t)
 DEFINE_PLANES(4, uint32_t)
 DEFINE_PLANES(8, uint64_t)
 DEFINE_PLANES(16, bytes16)
+DEFINE_TRANSPOSE(1)
+DEFINE_TRANSPOSE(2)
+DEFINE_TRANSPOSE(8)
+DEFINE_TRANSPOSE(16)
+
+/* Elements of four bytes have a routine of their own. */
+static void transpose_4(char *dst, const char *src, const plane *p) {
+  etude_simd_select()->transpose(dst, (ptrdiff_t)(p->dst_row / 4), src, (ptrdiff_t)(p->src_column / 4), (size_t)p->rows,
+                                 (size_t)p->columns);
+}
 
 typedef void (*plane_routine)(char *dst, const char *src, const plane *p);
 
