@@ -149,18 +149,12 @@ static etude_status find_value(const etude_init_context *ctx, const char *key, b
   const etude_option_schema *schema = etude_option_find(entry, key);
   if (schema == NULL) return etude_option_unknown(entry, key, error);
   *out_type = schema->type;
-  bool is_set;
-  if (now && (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0) {
-    etude_lock(method->program->runtime);
-    is_set = etude_option_store_get(entry, entry->store, schema, out);
-    etude_unlock(method->program->runtime);
-  } else {
-    is_set = etude_option_store_get(entry, ctx->seen, schema, out);
-    if (is_set && schema->type == ETUDE_OPTION_STRING) *out_text = ctx->seen->strings[ctx->seen->numbers[schema - entry->schema]];
-  }
-  if (is_set) return ETUDE_OK;
-  etude_option_default(schema, out);
-  *out_text = schema->default_string != NULL ? schema->default_string : "";
+  const bool at_once = now && (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
+  const etude_option_store *store = at_once ? entry->store : ctx->seen;
+  etude_lock(method->program->runtime);
+  (void)etude_option_store_get(entry, store, schema, out);
+  etude_unlock(method->program->runtime);
+  if (!at_once) *out_text = etude_option_store_at(entry, store, schema); /* this store does not change */
   return ETUDE_OK;
 }
 

@@ -6,36 +6,26 @@
 
 /* ---- the store ---- */
 
-static void *take(uint8_t *base, size_t *used, size_t size) {
-  void *piece = base == NULL ? NULL : base + *used;
-  *used += size;
-  return piece;
+static size_t slot_size(const etude_option_schema *schema) {
+  return schema->type == ETUDE_OPTION_STRING ? ETUDE_OPTION_STRING_SIZE : sizeof(int32_t);
 }
 
-static size_t lay_out(etude_option_store *store, uint8_t *base, const etude_backend_entry *entry) {
-  size_t used = 0;
-  uint32_t strings = 0;
-  for (uint32_t i = 0; i < entry->schema_count; ++i) strings += entry->schema[i].type == ETUDE_OPTION_STRING;
-  take(base, &used, sizeof *store);
-  store->numbers = take(base, &used, entry->schema_count * sizeof *store->numbers);
-  store->is_set = take(base, &used, entry->schema_count);
-  store->strings = take(base, &used, strings * sizeof *store->strings);
-  return used;
-}
-
-static etude_option_store *allocate(const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error) {
-  etude_option_store sizes;
-  const size_t size = lay_out(&sizes, NULL, entry);
-  etude_option_store *store = etude_alloc_zeros(allocator, size, error);
+/* A block with the defaults. */
+static etude_option_store *make_store(const etude_runtime *runtime, const etude_backend_entry *entry, etude_error *error) {
+  size_t at = sizeof(etude_option_store) + entry->schema_count * sizeof(uint32_t);
+  size_t size = at;
+  for (uint32_t i = 0; i < entry->schema_count; ++i) size += slot_size(&entry->schema[i]);
+  etude_option_store *store = etude_alloc_zeros(&runtime->allocator, size, error);
   if (store == NULL) return NULL;
-  memset(store, 0, size);
-  lay_out(store, (uint8_t *)store, entry);
   store->size = size;
+  for (uint32_t i = 0; i < entry->schema_count; ++i) {
+    etude_option_value value;
+    etude_option_default(&entry->schema[i], &value);
+    memcpy((uint8_t *)store + at, &value, slot_size(&entry->schema[i]));
+    store->slots[i] = (uint32_t)at;
+    at += slot_size(&entry->schema[i]);
+  }
   return store;
-}
-
-static void copy_values(etude_option_store *to, const etude_option_store *from) {
-  memcpy((uint8_t *)to + sizeof *to, (const uint8_t *)from + sizeof *from, from->size - sizeof *from);
 }
 
 etude_status etude_option_store_create(const etude_runtime *runtime, etude_backend_entry *entry, etude_error *error) {
@@ -45,13 +35,8 @@ etude_status etude_option_store_create(const etude_runtime *runtime, etude_backe
   if (entry->schema == NULL) return ETUDE_OK;
   entry->schema_count = count;
   ETUDE_TRY(etude_option_check_schema(entry, error));
-  entry->store = allocate(&runtime->allocator, entry, error);
-  if (entry->store == NULL) return ETUDE_OUT_OF_MEMORY;
-  int32_t strings = 0;
-  for (uint32_t i = 0; i < entry->schema_count; ++i) {
-    if (entry->schema[i].type == ETUDE_OPTION_STRING) entry->store->numbers[i] = strings++;
-  }
-  return ETUDE_OK;
+  entry->store = make_store(runtime, entry, error);
+  return entry->store != NULL ? ETUDE_OK : ETUDE_OUT_OF_MEMORY;
 }
 
 void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *entry) {
@@ -61,43 +46,39 @@ void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *
 
 etude_option_store *etude_option_store_copy(
     const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error) {
-  etude_option_store *copy = allocate(allocator, entry, error);
+  etude_option_store *copy = etude_alloc_zeros(allocator, entry->store->size, error);
   if (copy == NULL) return NULL;
   etude_lock(runtime);
-  copy_values(copy, entry->store);
+  memcpy(copy, entry->store, entry->store->size);
   etude_unlock(runtime);
   return copy;
 }
 
+const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store, const etude_option_schema *schema) {
+  return (const uint8_t *)store + (store->slots[schema - entry->schema] & ~1u);
+}
+
 bool etude_option_store_get(const etude_backend_entry *entry, const etude_option_store *store,
                             const etude_option_schema *schema, etude_option_value *out) {
-  const size_t index = (size_t)(schema - entry->schema);
-  if (store == NULL || store->is_set[index] == 0) return false;
-  switch (schema->type) {
-    case ETUDE_OPTION_BOOL: out->bool_value = store->numbers[index] != 0; break;
-    case ETUDE_OPTION_INT: out->int_value = store->numbers[index]; break;
-    default: memcpy(out->string, store->strings[store->numbers[index]], sizeof out->string); break;
-  }
-  return true;
+  memcpy(out, etude_option_store_at(entry, store, schema), slot_size(schema));
+  return (store->slots[schema - entry->schema] & 1u) != 0;
 }
 
 static void put(const etude_backend_entry *entry, const etude_option *item, bool reset) {
-  const size_t index = (size_t)(etude_option_find(entry, item->key) - entry->schema);
-  etude_option_store *store = entry->store;
-  store->is_set[index] = reset ? 0 : 1;
-  switch (item->type) {
-    case ETUDE_OPTION_BOOL: store->numbers[index] = item->value.bool_value ? 1 : 0; break;
-    case ETUDE_OPTION_INT: store->numbers[index] = item->value.int_value; break;
-    default: memcpy(store->strings[store->numbers[index]], item->value.string, strlen(item->value.string) + 1); break;
-  }
+  const etude_option_schema *schema = etude_option_find(entry, item->key);
+  uint32_t *slot = &entry->store->slots[schema - entry->schema];
+  *slot &= ~1u;
+  memcpy((uint8_t *)entry->store + *slot, &item->value, slot_size(schema));
+  if (!reset) *slot |= 1u;
 }
 
 void etude_option_default(const etude_option_schema *schema, etude_option_value *out) {
   const char *text = schema->default_string != NULL ? schema->default_string : "";
+  memset(out, 0, sizeof *out);
   switch (schema->type) {
     case ETUDE_OPTION_BOOL: out->bool_value = schema->default_value != 0; break;
     case ETUDE_OPTION_INT: out->int_value = schema->default_value; break;
-    default: memcpy(out->string, text, strlen(text) + 1); break;
+    default: memcpy(out->string, text, strlen(text)); break;
   }
 }
 
@@ -137,9 +118,8 @@ static void read_present(const etude_runtime *runtime, const etude_backend_entry
   memcpy(out->key, schema->key, strlen(schema->key) + 1);
   out->type = schema->type;
   etude_lock(runtime);
-  const bool is_set = etude_option_store_get(entry, entry->store, schema, &out->value);
+  (void)etude_option_store_get(entry, entry->store, schema, &out->value);
   etude_unlock(runtime);
-  if (!is_set) etude_option_default(schema, &out->value);
 }
 
 /* Tell backends with a schema what their options are in truth. */

@@ -4,12 +4,10 @@
 
 #include "objects.h"
 
-/* Process-wide values of one backend, in the order of its schema; one block of memory. */
+/* Process-wide values of one backend, the default where none is set: one block of memory without pointers. */
 typedef struct etude_option_store {
-  size_t size; /* bytes of the block */
-  uint8_t *is_set;
-  int32_t *numbers; /* bools and ints; for a string, its index in `strings` */
-  char (*strings)[ETUDE_OPTION_STRING_SIZE];
+  size_t size;      /* bytes of the block */
+  uint32_t slots[]; /* for each key of the schema: where in the block its value stands, plus 1 if it has been set */
 } etude_option_store;
 
 /* Load-time options of a program or a method: a deep copy in one block. */
@@ -52,7 +50,10 @@ void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *
 etude_option_store *etude_option_store_copy(
     const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error);
 
-/* The value a store has for a key of the schema. False where it is not set. */
+/* The value a store has for a key of the schema, in place: a bool, an int32_t or a string. */
+const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store, const etude_option_schema *schema);
+
+/* The same, copied. Says whether it has been set. */
 bool etude_option_store_get(const etude_backend_entry *entry, const etude_option_store *store,
                             const etude_option_schema *schema, etude_option_value *out);
 
