@@ -19,6 +19,7 @@ import struct
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def weight_bytes(weights: dict[str, Floats]) -> bytes:
 
 def to_bfloat16(values: Floats) -> Floats:
     """Rounded to 8 significant bits, ties to even."""
-    bits = values.view(np.uint32).astype(np.uint64)
+    bits: NDArray[Any] = values.view(np.uint32).astype(np.uint64)
     bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     return bits.astype(np.uint32).view(np.float32)
 
