@@ -175,7 +175,8 @@ ETUDE_OP_KERNEL(etude_aten_lerp_out, lerp_op, 3, 3)
 /* Elements of `src`, repeated where it broadcasts, converted to the type of `to`, which has the shape already. */
 static etude_status copy_into(etude_kernel_context *ctx, etude_tensor *to, const etude_tensor *src) {
   const bool convertible = etude_dtype_is_real(src->scalar_type) && etude_dtype_is_real(to->scalar_type);
-  const etude_view dst_view = etude_view_of(to);
+  etude_view dst_view;
+  etude_view_of(&dst_view, to);
   etude_view src_view = dst_view;
   if (src->scalar_type != to->scalar_type && !convertible) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no conversion from %y to %y", (int)src->scalar_type,

@@ -13,7 +13,8 @@
 #undef ETUDE_OPERATOR
 
 static etude_status fill(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor *out) {
-  const etude_view all = etude_view_of(out);
+  etude_view all;
+  etude_view_of(&all, out);
   double element[2];
   if (out->rank == 0 && etude_dtype_is_float(out->scalar_type)) { /* the one case where PyTorch lets it overflow */
     TRY(etude_arg_double(ctx, args, index, element));
@@ -51,7 +52,7 @@ static etude_status open_like(
   TRY(etude_arg_count(ctx, arg_count, wanted));
   TRY(etude_arg_out(ctx, args, 0, &self)); /* its elements are not read */
   TRY(etude_arg_out(ctx, args, wanted - 2, out));
-  view = etude_view_of(self);
+  etude_view_of(&view, self);
   return etude_out_resize(ctx, *out, view.sizes, view.rank);
 }
 
@@ -78,8 +79,8 @@ KERNEL(etude_aten_fill_Tensor_out) {
   etude_view from, to;
   TRY(open_like(ctx, args, arg_count, 4, &out));
   TRY(etude_arg_tensor(ctx, args, 1, &value));
-  from = etude_view_of(value);
-  to = etude_view_of(out);
+  etude_view_of(&from, value);
+  etude_view_of(&to, out);
   if (value->rank != 0 || !etude_dtype_is_real(value->scalar_type) || !etude_dtype_is_real(out->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot fill %T", value, out);
   }

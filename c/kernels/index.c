@@ -47,7 +47,8 @@ static etude_status get_dim(
 
 /* A tensor of rank 0 as one of rank 1. */
 static etude_view view_with_rank(const etude_tensor *tensor) {
-  etude_view view = etude_view_of(tensor);
+  etude_view view;
+  etude_view_of(&view, tensor);
   if (view.rank == 0) etude_view_insert(&view, 0, 1, 1);
   return view;
 }
@@ -58,8 +59,10 @@ static etude_status index_error(etude_kernel_context *ctx, int64_t index, int64_
 
 /* The indices of a tensor in row-major order; NULL if there are none. */
 static etude_status load_indices(etude_kernel_context *ctx, const etude_tensor *index, int64_t **out) {
-  const etude_view from = etude_view_of(index);
-  const etude_view dense = etude_view_dense(from.sizes, from.rank);
+  etude_view from;
+  etude_view_of(&from, index);
+  etude_view dense;
+  etude_view_dense(&dense, from.sizes, from.rank);
   *out = NULL;
   if (index->scalar_type != ETUDE_LONG && index->scalar_type != ETUDE_INT) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be int or long, got %T", index);
@@ -73,7 +76,8 @@ static etude_status load_indices(etude_kernel_context *ctx, const etude_tensor *
 /* Which elements of a view are not zero, in row-major order; NULL if it is empty. */
 static etude_status load_bools(
     etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *from, uint8_t **out, int64_t *out_count) {
-  const etude_view dense = etude_view_dense(from->sizes, from->rank);
+  etude_view dense;
+  etude_view_dense(&dense, from->sizes, from->rank);
   const int64_t numel = etude_view_numel(from);
   int64_t count = 0;
   *out = NULL;
@@ -146,19 +150,20 @@ static etude_view selected(const selection *s) {
 
 /* Part a view with the sizes of `selected` into the dimensions of the indices and the rest. */
 static void part_view(const selection *s, const etude_view *view, etude_view *out_places, etude_view *out_rest) {
-  *out_rest = *view;
-  out_places->rank = s->rank;
+  out_rest->rank = out_places->rank = 0;
+  out_rest->offset = view->offset;
   out_places->offset = 0;
-  for (uint32_t d = 0; d < s->rank; ++d) {
-    out_places->sizes[d] = view->sizes[s->place + d];
-    out_places->strides[d] = view->strides[s->place + d];
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    etude_view *to = d >= s->place && d < s->place + s->rank ? out_places : out_rest;
+    to->sizes[to->rank] = view->sizes[d];
+    to->strides[to->rank++] = view->strides[d];
   }
-  for (uint32_t d = 0; d < s->rank; ++d) etude_view_remove(out_rest, s->place);
 }
 
 /* dst += src */
 static void add_slice(char *dst, const char *src, int32_t dtype, const etude_loop *loop) {
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
+  etude_cursor_start(&at, loop);
   do {
     const size_t to = (size_t)at.offset[0];
     const size_t from = (size_t)at.offset[1];
@@ -178,7 +183,8 @@ enum transfer { TAKE, PUT, ADD };
 static void transfer_columns(const selection *s, enum transfer what, char *indexed, char *other, int64_t step,
                              const etude_loop *slice, size_t size) {
   const uint32_t mine = what == TAKE ? 1 : 0;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
+  etude_cursor_start(&at, slice);
   do {
     char *here = indexed + at.offset[mine] * (int64_t)size;
     char *there = other + at.offset[1 - mine] * (int64_t)size;
@@ -202,11 +208,11 @@ static void transfer(const selection *s, enum transfer what, void *indexed, void
   const etude_view *const views[2] = {what == TAKE ? &rest : &s->rest, what == TAKE ? &s->rest : &rest};
   const etude_view *const place_views[1] = {&places};
   etude_loop slice, list;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   bool dense;
   part_view(s, other_view, &places, &rest);
-  slice = etude_loop_over(views, 2);
-  list = etude_loop_over(place_views, 1);
+  etude_loop_over(&slice, views, 2);
+  etude_loop_over(&list, place_views, 1);
   if (etude_loop_is_empty(&slice) || etude_loop_is_empty(&list)) return;
   etude_loop_simplify(&slice);
   etude_loop_merge(&list);
@@ -216,6 +222,7 @@ static void transfer(const selection *s, enum transfer what, void *indexed, void
     return;
   }
   dense = slice.rank == 1 && slice.strides[0][0] == 1 && slice.strides[1][0] == 1;
+  etude_cursor_start(&at, &list);
   for (int64_t i = 0; i < s->count; ++i) {
     char *mine = (char *)indexed + s->offsets[i] * (int64_t)size;
     char *theirs = (char *)other + at.offset[0] * (int64_t)size;
@@ -239,7 +246,7 @@ static etude_status take(etude_kernel_context *ctx, const selection *s, const et
   void *data = self->data;
   etude_view view = selected(s);
   TRY(etude_out_resize(ctx, out, view.sizes, view.rank));
-  view = etude_view_of(out);
+  etude_view_of(&view, out);
   transfer(s, TAKE, data, out->data, &view, out->scalar_type);
   return ETUDE_OK;
 }
@@ -249,7 +256,8 @@ static etude_status select_along(etude_kernel_context *ctx, const etude_view *vi
                                  const etude_tensor *index, selection *s) {
   const int64_t size = view->sizes[dim];
   const int64_t stride = view->strides[dim];
-  etude_view list = etude_view_of(index);
+  etude_view list;
+  etude_view_of(&list, index);
   TRY(load_indices(ctx, index, &s->offsets));
   s->count = etude_view_numel(&list);
   s->rank = list.rank;
@@ -270,7 +278,7 @@ KERNEL(etude_aten_embedding_out) {
   selection s;
   TRY(open_pair(ctx, args, arg_count, 7, &weight, &out));
   TRY(etude_arg_tensor(ctx, args, 1, &index));
-  view = etude_view_of(weight);
+  etude_view_of(&view, weight);
   if (view.rank != 2) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "expects a matrix, got %T", weight);
   TRY(select_along(ctx, &view, 0, index, &s));
   return take(ctx, &s, weight, out);
@@ -309,10 +317,12 @@ typedef struct axes {
 /* Turn a mask over the dimensions from `dim` on into a list of indices for each. */
 static etude_status add_mask(
     etude_kernel_context *ctx, const etude_view *self, const etude_tensor *mask, uint32_t dim, axes *a) {
-  const etude_view view = etude_view_of(mask);
+  etude_view view;
+  etude_view_of(&view, mask);
   const etude_view *const views[1] = {&view};
-  const etude_loop loop = etude_loop_over(views, 1);
-  etude_cursor at = {{0}, {0}};
+  etude_loop loop;
+  etude_loop_over(&loop, views, 1);
+  etude_cursor at;
   uint8_t *bools;
   int64_t count;
   int64_t found = 0;
@@ -323,10 +333,11 @@ static etude_status add_mask(
   for (uint32_t d = 0; d < view.rank; ++d) {
     axis *one = &a->of[a->count + d];
     one->dim = dim + d;
-    one->view = etude_view_dense(&count, 1);
+    etude_view_dense(&one->view, &count, 1);
     one->indices = NULL;
     if (count > 0) TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *one->indices, &one->indices));
   }
+  etude_cursor_start(&at, &loop);
   for (int64_t i = 0; found < count; ++i) {
     for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) a->of[a->count + d].indices[found] = at.index[d];
     found += bools[i] != 0;
@@ -362,8 +373,8 @@ static etude_status read_axes(
       continue;
     }
     TRY(load_indices(ctx, index, &a->of[a->count].indices));
-    a->of[a->count].view = etude_view_of(index);
-    a->of[a->count].view = etude_view_dense(a->of[a->count].view.sizes, index->rank);
+    etude_view_of(&a->of[a->count].view, index);
+    etude_view_dense(&a->of[a->count].view, a->of[a->count].view.sizes, index->rank);
     a->of[a->count++].dim = dim++;
   }
   return ETUDE_OK;
@@ -375,9 +386,10 @@ static etude_status add_axis(etude_kernel_context *ctx, const etude_view *self, 
   etude_view list = one->view;
   const etude_view *const views[1] = {&list};
   etude_loop loop;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   if (!broadcast_view(&list, s->sizes, s->rank)) return ETUDE_INTERNAL; /* s->sizes come from all axes */
-  loop = etude_loop_over(views, 1);
+  etude_loop_over(&loop, views, 1);
+  etude_cursor_start(&at, &loop);
   for (int64_t i = 0; i < s->count; ++i) {
     const int64_t index = one->indices[at.offset[0]];
     if (index < -size || index >= size) return index_error(ctx, index, size);
@@ -422,17 +434,18 @@ KERNEL(etude_aten_index_Tensor_out) {
   etude_view view;
   selection s;
   TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
-  view = etude_view_of(self);
+  etude_view_of(&view, self);
   TRY(select_by_tensors(ctx, args, &view, &s));
   return take(ctx, &s, self, out);
 }
 
 /* Make `out` a copy of self, unless it is self. */
 static etude_status copy_self(etude_kernel_context *ctx, const etude_tensor *self, etude_tensor *out) {
-  const etude_view from = etude_view_of(self);
+  etude_view from;
+  etude_view_of(&from, self);
   etude_view to;
   TRY(etude_out_resize(ctx, out, from.sizes, from.rank));
-  to = etude_view_of(out);
+  etude_view_of(&to, out);
   etude_view_copy(out->data, &to, self->data, &from, etude_scalar_size(out->scalar_type));
   return ETUDE_OK;
 }
@@ -451,10 +464,10 @@ static etude_status index_put(
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
   }
   TRY(copy_self(ctx, self, out));
-  view = etude_view_of(out);
+  etude_view_of(&view, out);
   TRY(select_by_tensors(ctx, args, &view, &s));
   whole = selected(&s);
-  from = etude_view_of(values);
+  etude_view_of(&from, values);
   if (!broadcast_view(&from, whole.sizes, whole.rank)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the values, %T, do not fit what is indexed", values);
   }
@@ -495,7 +508,7 @@ static etude_status point(etude_kernel_context *ctx, const etude_tensor *index, 
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be int or long, got %T", index);
   }
   p->index = index;
-  p->loop = etude_loop_over(views, 1);
+  etude_loop_over(&p->loop, views, 1);
   if (etude_loop_is_empty(&p->loop)) return ETUDE_OK; /* PyTorch does not care then what the others look like */
   for (uint32_t d = 0; fits && d < view.rank; ++d) {
     fits = view.sizes[d] <= other->sizes[d] && (d == dim || view.sizes[d] <= target.sizes[d]);
@@ -504,7 +517,7 @@ static etude_status point(etude_kernel_context *ctx, const etude_tensor *index, 
   p->size = target.sizes[dim];
   p->stride = target.strides[dim];
   target.strides[dim] = 0;
-  p->loop = etude_loop_over(views, 3);
+  etude_loop_over(&p->loop, views, 3);
   return ETUDE_OK;
 }
 
@@ -550,8 +563,9 @@ static inline int64_t point_row(const pointing *p, const etude_cursor *at, char 
 static etude_status point_all(etude_kernel_context *ctx, const pointing *p, void *indexed, void *other, int32_t dtype,
                               pointed_function what) {
   const size_t size = etude_scalar_size(dtype);
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   if (etude_loop_is_empty(&p->loop)) return ETUDE_OK;
+  etude_cursor_start(&at, &p->loop);
   do {
     int64_t fault;
     if (what == gather_element) {
@@ -576,7 +590,7 @@ KERNEL(etude_aten_gather_out) {
   TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &index));
   from = view_with_rank(self);
-  sizes = etude_view_of(index);
+  etude_view_of(&sizes, index);
   TRY(get_dim(ctx, args, 1, &from, &dim));
   TRY(etude_out_resize(ctx, out, sizes.sizes, sizes.rank));
   to = view_with_rank(out);
@@ -638,18 +652,19 @@ KERNEL(etude_aten_nonzero_out) {
   uint8_t *bools;
   int64_t sizes[2];
   int64_t found = 0;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   TRY(etude_arg_count(ctx, arg_count, 3));
   TRY(etude_arg_tensor(ctx, args, 0, &self));
   TRY(etude_arg_out(ctx, args, 1, &out));
-  view = etude_view_of(self);
+  etude_view_of(&view, self);
   TRY(load_bools(ctx, self, &view, &bools, &sizes[0]));
   sizes[1] = view.rank;
   if (out->scalar_type != ETUDE_LONG) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result must be long, got %T", out);
   }
   TRY(etude_out_resize(ctx, out, sizes, 2));
-  loop = etude_loop_over(views, 1);
+  etude_loop_over(&loop, views, 1);
+  etude_cursor_start(&at, &loop);
   for (int64_t i = 0; found < sizes[0]; ++i) {
     for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) {
       etude_element_set_int(out->data, ETUDE_LONG, (size_t)(found * out->strides[0] + d * out->strides[1]),
@@ -670,8 +685,8 @@ static etude_status read_masked(etude_kernel_context *ctx, etude_value *const *a
   uint32_t rank = self->rank;
   TRY(etude_arg_tensor(ctx, args, 1, &mask));
   TRY(check_mask(ctx, mask));
-  *out_view = etude_view_of(self);
-  mask_view = etude_view_of(mask);
+  etude_view_of(out_view, self);
+  etude_view_of(&mask_view, mask);
   memcpy(sizes, out_view->sizes, sizeof sizes);
   if (!broadcast_sizes(sizes, &rank, &mask_view) || !broadcast_view(&mask_view, sizes, rank) ||
       !broadcast_view(out_view, sizes, rank)) {
@@ -688,13 +703,14 @@ KERNEL(etude_aten_masked_select_out) {
   uint8_t *bools;
   int64_t count;
   int64_t found = 0;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   const char *data;
   TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
   data = self->data;
   TRY(etude_out_resize(ctx, out, &count, 1));
-  loop = etude_loop_over(views, 1);
+  etude_loop_over(&loop, views, 1);
+  etude_cursor_start(&at, &loop);
   for (int64_t i = 0; found < count; ++i) {
     const size_t size = etude_scalar_size(out->scalar_type);
     if (bools[i] != 0) {
@@ -713,21 +729,23 @@ KERNEL(etude_aten_masked_scatter_out) {
   etude_loop to_loop, from_loop;
   uint8_t *bools;
   int64_t count;
-  etude_cursor to_at = {{0}, {0}};
-  etude_cursor from_at = {{0}, {0}};
+  etude_cursor to_at;
+  etude_cursor from_at;
   TRY(open_pair(ctx, args, arg_count, 5, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &source));
   TRY(check_same_dtype(ctx, source, out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
-  from = etude_view_of(source);
+  etude_view_of(&from, source);
   if (count > etude_view_numel(&from)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T has too few elements for a mask of %l", source, count);
   }
   TRY(etude_out_resize(ctx, out, view.sizes, view.rank));
-  to = etude_view_of(out);
+  etude_view_of(&to, out);
   etude_view_copy(out->data, &to, self->data, &view, etude_scalar_size(out->scalar_type));
-  to_loop = etude_loop_over(to_views, 1);
-  from_loop = etude_loop_over(from_views, 1);
+  etude_loop_over(&to_loop, to_views, 1);
+  etude_loop_over(&from_loop, from_views, 1);
+  etude_cursor_start(&to_at, &to_loop);
+  etude_cursor_start(&from_at, &from_loop);
   for (int64_t i = 0; count > 0; ++i) {
     const size_t size = etude_scalar_size(out->scalar_type);
     if (bools[i] != 0) {
@@ -867,7 +885,7 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   etude_view values, indices;
   const etude_view *const views[3] = {&from, &values, &indices};
   etude_loop loop;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   entry *entries, *spare;
   const char *data = self->data;
   const uint32_t rank = self->rank;
@@ -883,11 +901,12 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   TRY(etude_out_resize(ctx, s->indices, sizes.sizes, rank));
   indices = view_with_rank(s->indices);
   values = s->values != NULL ? view_with_rank(s->values) : indices;
-  loop = etude_loop_over(views, 3);
+  etude_loop_over(&loop, views, 3);
   loop.sizes[dim] = 1;
   if (etude_loop_is_empty(&loop) || wanted == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *entries, &entries));
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *spare, &spare));
+  etude_cursor_start(&at, &loop);
   do {
     const entry *sorted;
     load_entries(self, at.offset[0], from.strides[dim], count, s->descending, entries);

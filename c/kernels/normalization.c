@@ -122,7 +122,8 @@ typedef struct layer {
 } layer;
 
 static etude_view part_view(const etude_tensor *tensor, uint32_t first, uint32_t end) {
-  etude_view view = etude_view_of(tensor);
+  etude_view view;
+  etude_view_of(&view, tensor);
   view.rank = end - first;
   for (uint32_t d = 0; d < view.rank; ++d) {
     view.sizes[d] = tensor->sizes[first + d];
@@ -154,7 +155,9 @@ static etude_status dense_parameter(
     *out = tensor->data;
     return ETUDE_OK;
   }
-  const etude_view from = etude_view_of(tensor), to = etude_view_dense(from.sizes, from.rank);
+  etude_view from, to;
+  etude_view_of(&from, tensor);
+  etude_view_dense(&to, from.sizes, from.rank);
   TRY(etude_scratch_array(ctx, l->row, etude_scalar_size(compute), out));
   etude_view_convert(*out, compute, &to, tensor->data, tensor->scalar_type, &from);
   return ETUDE_OK;
@@ -194,16 +197,17 @@ static etude_status layer_rows(etude_kernel_context *ctx, layer *l) {
   const etude_view in = part_view(l->in, 0, l->lead), out = part_view(l->out, 0, l->lead);
   const etude_view mean = part_view(l->mean, 0, l->lead), rstd = part_view(l->rstd, 0, l->lead);
   const etude_view *const views[4] = {&in, &out, &mean, &rstd};
-  const etude_loop loop = etude_loop_over(views, 4);
+  etude_loop loop;
+  etude_loop_over(&loop, views, 4);
   const etude_simd *simd = etude_simd_select();
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   if (etude_loop_is_empty(&loop)) return ETUDE_OK;
   l->wide = l->in->scalar_type == ETUDE_DOUBLE;
   l->in_dense = is_dense(l->in, l->lead);
   l->out_dense = is_dense(l->out, l->lead);
   l->in_row = part_view(l->in, l->lead, l->in->rank);
   l->out_row = part_view(l->out, l->lead, l->out->rank);
-  l->dense_row = etude_view_dense(l->in_row.sizes, l->in_row.rank);
+  etude_view_dense(&l->dense_row, l->in_row.sizes, l->in_row.rank);
   if (l->row != 0) {
     TRY(dense_parameter(ctx, l->weight, l, &l->weights));
     TRY(dense_parameter(ctx, l->bias, l, &l->biases));
@@ -211,6 +215,7 @@ static etude_status layer_rows(etude_kernel_context *ctx, layer *l) {
       TRY(etude_scratch_array(ctx, l->row, l->wide ? sizeof(double) : sizeof(float), &l->buffer));
     }
   }
+  etude_cursor_start(&at, &loop);
   do {
     layer_row(l, simd, &at);
   } while (etude_loop_next(&loop, loop.rank, &at));
@@ -269,13 +274,15 @@ typedef struct channels {
 } channels;
 
 static void channels_of(const etude_tensor *in, const etude_tensor *out, bool all_images, int64_t count, channels *c) {
-  etude_view in_view = etude_view_of(in), out_view = etude_view_of(out);
+  etude_view in_view, out_view;
+  etude_view_of(&in_view, in);
+  etude_view_of(&out_view, out);
   const etude_view *const views[2] = {&in_view, &out_view};
   in_view.sizes[1] = count;
   if (!all_images) in_view.sizes[0] = 1;
   c->in = in;
   c->out = out;
-  c->loop = etude_loop_over(views, 2);
+  etude_loop_over(&c->loop, views, 2);
   etude_loop_simplify(&c->loop);
   if (c->loop.rank == 0) { /* one element */
     c->loop.rank = 1;
@@ -307,7 +314,8 @@ static void channels_affine(const channels *c, const etude_simd *simd, int64_t i
     run_affine(simd, &out, &in, scale, shift);
     return;
   }
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
+  etude_cursor_start(&at, &c->loop);
   do {
     const run in = line_at(c, c->in, 0, in_start + at.offset[0]), out = line_at(c, c->out, 1, out_start + at.offset[1]);
     run_affine(simd, &out, &in, scale, shift);
@@ -318,13 +326,14 @@ static void channels_moments(const channels *c, const etude_simd *simd, int64_t 
                              double *mean, double *variance) {
   const int64_t start = channel_start(c->in, image, channel);
   double sum = 0.0, squares = 0.0;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
+  etude_cursor_start(&at, &c->loop);
   do {
     const run in = line_at(c, c->in, 0, start + at.offset[0]);
     sum += run_sum(simd, &in);
   } while (etude_loop_next(&c->loop, c->depth, &at));
   *mean = sum / count;
-  memset(&at, 0, sizeof at);
+  etude_cursor_start(&at, &c->loop);
   do {
     const run in = line_at(c, c->in, 0, start + at.offset[0]);
     squares += run_squares(simd, &in, *mean);
@@ -449,13 +458,17 @@ DEFINE_FOLD(double, etude_load_doubles, sqrt)
 
 /* All channels of a position stand together in both tensors. */
 static void batch_norm_last(const batch_norm *b, const etude_simd *simd) {
-  etude_view in_view = etude_view_of(b->in), out_view = etude_view_of(b->out);
+  etude_view in_view, out_view;
+  etude_view_of(&in_view, b->in);
+  etude_view_of(&out_view, b->out);
   const etude_view *const views[2] = {&in_view, &out_view};
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   etude_view_remove(&in_view, 1);
   etude_view_remove(&out_view, 1);
-  etude_loop loop = etude_loop_over(views, 2);
+  etude_loop loop;
+  etude_loop_over(&loop, views, 2);
   etude_loop_simplify(&loop);
+  etude_cursor_start(&at, &loop);
   do {
     simd->affine_each((float *)b->out->data + at.offset[1], (const float *)b->in->data + at.offset[0], b->channels,
                       b->scale, b->shift);

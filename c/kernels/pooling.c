@@ -162,7 +162,7 @@ static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
       from.sizes[d] = p->in_sizes[d];
       from.strides[d] = in->strides[in->rank - 2u + d];
     }
-    to = etude_view_dense(from.sizes, 2);
+    etude_view_dense(&to, from.sizes, 2);
     etude_view_convert(r->plane, p->compute, &to, plane, in->scalar_type, &from);
     plane = r->plane;
   }
@@ -178,7 +178,8 @@ static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
 
 /* The dimensions before the planes. */
 static etude_view leading(const etude_tensor *tensor) {
-  etude_view view = etude_view_of(tensor);
+  etude_view view;
+  etude_view_of(&view, tensor);
   view.rank -= 2;
   return view;
 }
@@ -201,12 +202,14 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   const etude_view in = leading(p->in), out = leading(p->out);
   const etude_view indices = p->indices == NULL ? out : leading(p->indices);
   const etude_view *const views[3] = {&in, &out, &indices};
-  const etude_loop loop = etude_loop_over(views, 3);
-  etude_cursor at = {{0}, {0}};
+  etude_loop loop;
+  etude_loop_over(&loop, views, 3);
+  etude_cursor at;
   room r;
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
   TRY(find_room(ctx, p, &r));
+  etude_cursor_start(&at, &loop);
   do {
     pool_plane(p, &at, &r);
   } while (etude_loop_next(&loop, loop.rank, &at));

@@ -270,10 +270,11 @@ static void take_columns(const walk *w, buffer *b, int64_t offset, int64_t lanes
 
 /* Compute `lanes` results whose first elements stand from `offset` on. */
 static void take_all(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   memset(b->acc, 0, (size_t)lanes * sizeof b->acc[0]);
   b->fill = 0;
   if (etude_loop_is_empty(&w->reduced)) return;
+  etude_cursor_start(&at, &w->reduced);
   do {
     if (w->lanes == 1) {
       take_row(w, b, offset + at.offset[0]);
@@ -300,10 +301,11 @@ static void store_results(const request *r, const walk *w, const etude_accumulat
 static etude_status run_walk(const request *r, const walk *w) {
   const etude_loop *kept = &w->kept;
   const uint32_t inner = kept->rank - 1;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   buffer *b;
   if (etude_loop_is_empty(kept)) return ETUDE_OK;
   TRY(etude_scratch_array(r->ctx, 1, sizeof *b, &b));
+  etude_cursor_start(&at, kept);
   do {
     for (int64_t i = 0; i < kept->sizes[inner]; i += w->lanes) {
       const int64_t left = kept->sizes[inner] - i;
@@ -327,7 +329,7 @@ etude_status etude_reduce(
   walk w;
   etude_view self;
   TRY(read_request(ctx, args, arg_count, reduction, &r));
-  self = etude_view_of(r.self);
+  etude_view_of(&self, r.self);
   TRY(resize_outs(&r, &self, reduction->flags));
   plan_walk(&r, reduction, &self, &w);
   return run_walk(&r, &w);
@@ -660,12 +662,12 @@ static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, ui
   etude_view in, out;
   const etude_view *const views[2] = {&in, &out};
   etude_loop loop;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   TRY(read_request(ctx, args, arg_count, &layout, &r));
-  in = etude_view_of(r.self);
+  etude_view_of(&in, r.self);
   TRY(etude_out_resize(ctx, r.outs[0], in.sizes, in.rank));
-  out = etude_view_of(r.outs[0]);
-  loop = etude_loop_over(views, 2);
+  etude_view_of(&out, r.outs[0]);
+  etude_loop_over(&loop, views, 2);
   if (etude_loop_is_empty(&loop)) return ETUDE_OK;
   for (uint32_t d = 0; d < in.rank; ++d) {
     if (!is_reduced(&r, d)) continue;
@@ -676,6 +678,7 @@ static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, ui
   }
   l.in_dtype = r.self->scalar_type;
   l.out_dtype = r.outs[0]->scalar_type;
+  etude_cursor_start(&at, &loop);
   do {
     l.in = (const char *)r.self->data + (size_t)at.offset[0] * etude_scalar_size(l.in_dtype);
     l.out = (char *)r.outs[0]->data + (size_t)at.offset[1] * etude_scalar_size(l.out_dtype);

@@ -34,7 +34,7 @@ static etude_status open_job(
   TRY(etude_arg_count(ctx, arg_count, wanted));
   TRY(etude_arg_tensor(ctx, args, 0, &out_job->self));
   TRY(etude_arg_out(ctx, args, wanted - 2, &out_job->out));
-  out_job->view = etude_view_of(out_job->self);
+  etude_view_of(&out_job->view, out_job->self);
   return ETUDE_OK;
 }
 
@@ -55,7 +55,7 @@ static etude_status copy_view_to(const job *j, etude_tensor *out) {
   etude_view to;
   TRY(check_same_dtype(j->ctx, j->self, out));
   TRY(etude_out_resize(j->ctx, out, j->view.sizes, j->view.rank));
-  to = etude_view_of(out);
+  etude_view_of(&to, out);
   etude_view_copy(out->data, &to, j->self->data, &j->view, etude_scalar_size(out->scalar_type));
   return ETUDE_OK;
 }
@@ -199,7 +199,8 @@ static etude_status infer_size(const job *j, int64_t *sizes, uint32_t rank) {
 
 /* The elements of self in row-major order: its own data, or a copy. */
 static etude_status get_rows(const job *j, const void **out) {
-  const etude_view dense = etude_view_dense(j->view.sizes, j->view.rank);
+  etude_view dense;
+  etude_view_dense(&dense, j->view.sizes, j->view.rank);
   const size_t size = etude_scalar_size(j->self->scalar_type);
   void *rows;
   *out = j->self->data;
@@ -214,8 +215,8 @@ static etude_status get_rows(const job *j, const void **out) {
 static etude_status set_rows(const job *j, const void *rows, const int64_t *sizes, uint32_t rank) {
   etude_view dense, to;
   TRY(etude_out_resize(j->ctx, j->out, sizes, rank));
-  dense = etude_view_dense(sizes, rank);
-  to = etude_view_of(j->out);
+  etude_view_dense(&dense, sizes, rank);
+  etude_view_of(&to, j->out);
   etude_view_copy(j->out->data, &to, rows, &dense, etude_scalar_size(j->out->scalar_type));
   return ETUDE_OK;
 }
@@ -328,7 +329,7 @@ KERNEL(etude_aten_repeat_out) {
     sizes[d] = saturated_product(repeats[d], j.view.sizes[d]);
   }
   TRY(etude_out_resize(ctx, j.out, sizes, rank));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   for (uint32_t d = rank; d-- > 0;) {
     split_dim(&to, d, repeats[d], j.view.sizes[d]);
     etude_view_insert(&j.view, d, repeats[d], 0);
@@ -366,7 +367,7 @@ KERNEL(etude_aten_view_as_real_copy_out) {
   TRY(check_components(ctx, j.self, j.out));
   split_complex(&j.view);
   TRY(etude_out_resize(ctx, j.out, j.view.sizes, j.view.rank));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   copy_part(&j, &to, &j.view);
   return ETUDE_OK;
 }
@@ -380,7 +381,7 @@ KERNEL(etude_aten_view_as_complex_copy_out) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the last size of %T must be 2", j.self);
   }
   TRY(etude_out_resize(ctx, j.out, j.view.sizes, j.view.rank - 1));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   split_complex(&to);
   etude_view_copy(j.out->data, &to, j.self->data, &j.view, etude_scalar_size(j.self->scalar_type));
   return ETUDE_OK;
@@ -429,7 +430,7 @@ KERNEL(etude_aten_pixel_shuffle_out) {
   to.sizes[c + 1] = saturated_product(to.sizes[c + 1], factor);
   to.sizes[c + 2] = saturated_product(to.sizes[c + 2], factor);
   TRY(etude_out_resize(ctx, j.out, to.sizes, to.rank));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   align_pixels(&j.view, &to, factor);
   copy_part(&j, &to, &j.view);
   return ETUDE_OK;
@@ -452,7 +453,7 @@ KERNEL(etude_aten_pixel_unshuffle_out) {
   to.sizes[c + 1] /= factor;
   to.sizes[c + 2] /= factor;
   TRY(etude_out_resize(ctx, j.out, to.sizes, to.rank));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   align_pixels(&to, &j.view, factor);
   copy_part(&j, &to, &j.view);
   return ETUDE_OK;
@@ -539,7 +540,8 @@ KERNEL(etude_aten_select_copy_int_out) {
 
 /* out = self, but `src` in `part` of it. */
 static etude_status scatter_part(const job *j, const etude_tensor *src, const etude_view *part) {
-  const etude_view from = etude_view_of(src);
+  etude_view from;
+  etude_view_of(&from, src);
   bool same = from.rank == part->rank;
   for (uint32_t d = 0; same && d < part->rank; ++d) same = from.sizes[d] == part->sizes[d];
   if (!same) return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "%T does not fit the part of %T", src, j->self);
@@ -563,7 +565,7 @@ KERNEL(etude_aten_slice_scatter_out) {
   TRY(get_dim(ctx, args, 2, j.view.rank, &dim));
   TRY(get_slice(ctx, args, 3, j.view.sizes[dim], &start, &length, &step));
   TRY(copy_view(&j));
-  part = etude_view_of(j.out);
+  etude_view_of(&part, j.out);
   narrow(&part, dim, start, length, step);
   return scatter_part(&j, src, &part);
 }
@@ -580,7 +582,7 @@ KERNEL(etude_aten_select_scatter_out) {
   TRY(get_dim(ctx, args, 2, j.view.rank, &dim));
   TRY(get_index(&j, args, 3, dim, &index));
   TRY(copy_view(&j));
-  part = etude_view_of(j.out);
+  etude_view_of(&part, j.out);
   narrow(&part, dim, index, 1, 1);
   etude_view_remove(&part, dim);
   return scatter_part(&j, src, &part);
@@ -686,7 +688,7 @@ static etude_status open_split(etude_kernel_context *ctx, etude_value *const *ar
   TRY(etude_arg_count(ctx, arg_count, wanted));
   TRY(etude_arg_tensor(ctx, args, 0, &out_job->self));
   TRY(etude_arg_list(ctx, args, wanted - 2, out_count));
-  out_job->view = etude_view_of(out_job->self);
+  etude_view_of(&out_job->view, out_job->self);
   TRY(check_rank(out_job, 1));
   return get_dim(ctx, args, wanted - 3, out_job->view.rank, out_dim);
 }
@@ -852,8 +854,9 @@ KERNEL(etude_aten_cat_out) {
     if (!sizes_match(out, tensor, dim) || tensor->sizes[dim] > sizes[dim] - start) {
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "tensor %u of the list is the result", i);
     }
-    const etude_view from = etude_view_of(tensor);
-    place = etude_view_of(out);
+    etude_view from;
+    etude_view_of(&from, tensor);
+    etude_view_of(&place, out);
     narrow(&place, dim, start, tensor->sizes[dim], 1);
     join(out, &place, tensor, &from);
     start += tensor->sizes[dim];
@@ -872,18 +875,19 @@ KERNEL(etude_aten_stack_out) {
   TRY(check_join_dtypes(ctx, args, count, out));
   TRY(get_part(ctx, args, 0, &first));
   TRY(get_dim(ctx, args, 1, first->rank + 1, &dim));
-  sizes = etude_view_of(first);
+  etude_view_of(&sizes, first);
   etude_view_insert(&sizes, dim, count, 0);
   TRY(etude_out_resize(ctx, out, sizes.sizes, sizes.rank));
   for (uint32_t i = 0; i < count; ++i) {
     etude_tensor *tensor;
-    etude_view place = etude_view_of(out);
+    etude_view place;
+    etude_view_of(&place, out);
     etude_view from;
     TRY(get_part(ctx, args, i, &tensor));
     if (!sizes_match(first, tensor, ETUDE_MAX_RANK) || first->rank + 1u != out->rank) {
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "tensor %u, %T, does not match %T", i, tensor, first);
     }
-    from = etude_view_of(tensor);
+    etude_view_of(&from, tensor);
     narrow(&place, dim, i, 1, 1);
     etude_view_remove(&place, dim);
     join(out, &place, tensor, &from);
@@ -990,7 +994,7 @@ KERNEL(etude_aten_roll_out) {
     shift_runs(&p, d, sums[d], j.view.sizes[d]);
   }
   TRY(etude_out_resize(ctx, j.out, j.view.sizes, j.view.rank));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   copy_pieces(&j, &to, &p);
   return ETUDE_OK;
 }
@@ -1053,7 +1057,7 @@ KERNEL(etude_aten_constant_pad_nd_out) {
                                low[d], high[d], d, j.self);
     }
   }
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   if (grows) etude_view_fill(j.out->data, &to, value, etude_scalar_size(j.out->scalar_type));
   copy_pieces(&j, &to, &p);
   return ETUDE_OK;
@@ -1094,7 +1098,7 @@ static etude_status pad_edges(
     edge_runs(&p, d, low[d], high[d], size, reflect);
   }
   TRY(resize_padded(&j, low, high));
-  to = etude_view_of(j.out);
+  etude_view_of(&to, j.out);
   copy_pieces(&j, &to, &p);
   return ETUDE_OK;
 }
@@ -1127,7 +1131,8 @@ static etude_status triangle(etude_kernel_context *ctx, etude_value *const *args
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t border = clamp_index(i + diagonal + (lower ? 1 : 0), 0, columns);
     etude_view from = j.view;
-    etude_view to = etude_view_of(j.out);
+    etude_view to;
+    etude_view_of(&to, j.out);
     etude_view clear;
     narrow(&from, r, i, 1, 1);
     narrow(&to, r, i, 1, 1);

@@ -85,7 +85,9 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   TRY(etude_kernel_resize(ctx, out, in->sizes, in->rank));
   if (etude_tensor_numel(in) == 0) return ETUDE_OK;
 
-  etude_view in_view = etude_view_of(in), out_view = etude_view_of(out);
+  etude_view in_view, out_view;
+  etude_view_of(&in_view, in);
+  etude_view_of(&out_view, out);
   if (in->rank == 0) {
     etude_view_insert(&in_view, 0, 1, 1);
     etude_view_insert(&out_view, 0, 1, 1);
@@ -103,9 +105,11 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   etude_view_remove(&in_view, d);
   etude_view_remove(&out_view, d);
   const etude_view *const views[2] = {&in_view, &out_view};
-  const etude_loop loop = etude_loop_over(views, 2);
+  etude_loop loop;
+  etude_loop_over(&loop, views, 2);
   const etude_simd *simd = etude_simd_select();
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
+  etude_cursor_start(&at, &loop);
   do {
     run_line(&l, simd, (const char *)in->data + (size_t)at.offset[0] * etude_scalar_size(l.in_dtype),
              (char *)out->data + (size_t)at.offset[1] * etude_scalar_size(l.out_dtype));

@@ -10,28 +10,25 @@
 #include "dtype.h"
 #include "simd.h"
 
-etude_view etude_view_of(const etude_tensor *tensor) {
-  etude_view view;
-  view.rank = tensor->rank;
-  view.offset = 0;
-  for (uint32_t d = 0; d < view.rank; ++d) {
-    view.sizes[d] = tensor->sizes[d];
-    view.strides[d] = tensor->strides[d];
+void etude_view_of(etude_view *out, const etude_tensor *tensor) {
+  out->rank = tensor->rank;
+  out->offset = 0;
+  for (uint32_t d = 0; d < tensor->rank; ++d) {
+    out->sizes[d] = tensor->sizes[d];
+    out->strides[d] = tensor->strides[d];
   }
-  return view;
 }
 
-etude_view etude_view_dense(const int64_t *sizes, uint32_t rank) {
-  etude_view view;
+void etude_view_dense(etude_view *out, const int64_t *sizes, uint32_t rank) {
   int64_t stride = 1;
-  view.rank = rank;
-  view.offset = 0;
+  out->rank = rank;
+  out->offset = 0;
   for (uint32_t d = rank; d-- > 0;) {
-    view.sizes[d] = sizes[d];
-    view.strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
+    const int64_t size = sizes[d];
+    out->sizes[d] = size;
+    out->strides[d] = stride;
+    stride *= size > 1 ? size : 1;
   }
-  return view;
 }
 
 void etude_view_remove(etude_view *view, uint32_t dim) {
@@ -83,15 +80,13 @@ etude_status etude_scratch_array(etude_kernel_context *ctx, uint64_t count, size
   return ETUDE_OK;
 }
 
-etude_loop etude_loop_over(const etude_view *const *views, uint32_t count) {
-  etude_loop loop;
-  loop.rank = views[0]->rank;
-  loop.operand_count = count;
-  for (uint32_t d = 0; d < loop.rank; ++d) {
-    loop.sizes[d] = views[0]->sizes[d];
-    for (uint32_t k = 0; k < count; ++k) loop.strides[k][d] = views[k]->strides[d];
+void etude_loop_over(etude_loop *out, const etude_view *const *views, uint32_t count) {
+  out->rank = views[0]->rank;
+  out->operand_count = count;
+  for (uint32_t d = 0; d < out->rank; ++d) {
+    out->sizes[d] = views[0]->sizes[d];
+    for (uint32_t k = 0; k < count; ++k) out->strides[k][d] = views[k]->strides[d];
   }
-  return loop;
 }
 
 static void copy_dim(etude_loop *loop, uint32_t to, uint32_t from) {
@@ -321,25 +316,25 @@ static bool is_onto_itself(const void *dst, const void *src, const etude_loop *l
   return same;
 }
 
-void etude_loop_copy(void *dst, const void *src, size_t element_size, const etude_loop *given) {
+void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop *loop) {
   const int64_t size = (int64_t)element_size;
-  etude_loop loop = *given;
-  etude_cursor at = {{0}, {0}};
+  etude_cursor at;
   uint32_t outer;
   plane p;
   plane_routine routine = NULL;
-  if (etude_loop_is_empty(&loop) || is_onto_itself(dst, src, &loop)) return;
-  if (loop.rank == 0) {
+  if (etude_loop_is_empty(loop) || is_onto_itself(dst, src, loop)) return;
+  if (loop->rank == 0) {
     memmove(dst, src, element_size);
     return;
   }
-  if (loop.strides[0][loop.rank - 1] == 1 && loop.strides[1][loop.rank - 1] == 0) {
+  if (loop->strides[0][loop->rank - 1] == 1 && loop->strides[1][loop->rank - 1] == 0) {
     routine = plane_routines[size_row(element_size)][1];
-  } else if (loop.strides[0][loop.rank - 1] != 1 || loop.strides[1][loop.rank - 1] != 1) {
-    routine = plane_routines[size_row(element_size)][find_transposition(&loop) ? 2 : 0];
+  } else if (loop->strides[0][loop->rank - 1] != 1 || loop->strides[1][loop->rank - 1] != 1) {
+    routine = plane_routines[size_row(element_size)][find_transposition(loop) ? 2 : 0];
   }
-  p = innermost(&loop, element_size);
-  outer = loop.rank < 2 ? 0 : loop.rank - 2;
+  p = innermost(loop, element_size);
+  outer = loop->rank < 2 ? 0 : loop->rank - 2;
+  etude_cursor_start(&at, loop);
   do {
     char *to = (char *)dst + at.offset[0] * size;
     const char *from = (const char *)src + at.offset[1] * size;
@@ -348,14 +343,15 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, const etud
     } else {
       routine(to, from, &p);
     }
-  } while (etude_loop_next(&loop, outer, &at));
+  } while (etude_loop_next(loop, outer, &at));
 }
 
 void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, const etude_view *src_view,
                      size_t element_size) {
   const etude_view *const views[2] = {dst_view, src_view};
   const int64_t size = (int64_t)element_size;
-  etude_loop loop = etude_loop_over(views, 2);
+  etude_loop loop;
+  etude_loop_over(&loop, views, 2);
   if (etude_loop_is_empty(&loop)) return;
   etude_loop_simplify(&loop);
   etude_loop_copy((char *)dst + dst_view->offset * size, (const char *)src + src_view->offset * size, element_size,
@@ -367,13 +363,14 @@ void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view
   const etude_view *const views[2] = {dst_view, src_view};
   const int64_t dst_size = (int64_t)etude_scalar_size(dst_dtype);
   const int64_t src_size = (int64_t)etude_scalar_size(src_dtype);
-  etude_loop loop = etude_loop_over(views, 2);
-  etude_cursor at = {{0}, {dst_view->offset, src_view->offset}};
+  etude_loop loop;
+  etude_cursor at;
   uint32_t inner;
   if (dst_dtype == src_dtype) {
     etude_view_copy(dst, dst_view, src, src_view, (size_t)dst_size);
     return;
   }
+  etude_loop_over(&loop, views, 2);
   if (etude_loop_is_empty(&loop)) return;
   etude_loop_simplify(&loop);
   if (loop.rank == 0) {
@@ -382,6 +379,9 @@ void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view
     loop.strides[0][0] = loop.strides[1][0] = 1;
   }
   inner = loop.rank - 1;
+  etude_cursor_start(&at, &loop);
+  at.offset[0] = dst_view->offset;
+  at.offset[1] = src_view->offset;
   do {
     etude_dtype_convert((char *)dst + at.offset[0] * dst_size, dst_dtype, (size_t)loop.strides[0][inner],
                         (const char *)src + at.offset[1] * src_size, src_dtype, (size_t)loop.strides[1][inner],
@@ -390,8 +390,12 @@ void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view
 }
 
 void etude_view_fill(void *dst, const etude_view *view, const void *element, size_t element_size) {
-  etude_view one = *view;
+  etude_view one;
+  one.rank = view->rank;
   one.offset = 0;
-  memset(one.strides, 0, sizeof one.strides);
+  for (uint32_t d = 0; d < view->rank; ++d) {
+    one.sizes[d] = view->sizes[d];
+    one.strides[d] = 0;
+  }
   etude_view_copy(dst, view, element, &one, element_size);
 }

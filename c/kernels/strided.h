@@ -30,16 +30,24 @@ typedef struct etude_loop {
   int64_t strides[ETUDE_LOOP_OPERANDS][ETUDE_VIEW_RANK];
 } etude_loop;
 
-/* Where a loop is. Starts as zeros. */
+/* Where a loop is. */
 typedef struct etude_cursor {
   int64_t index[ETUDE_VIEW_RANK];
   int64_t offset[ETUDE_LOOP_OPERANDS];
 } etude_cursor;
 
+/* At the start of `loop`, which may be given fewer dimensions afterwards. */
+static inline void etude_cursor_start(etude_cursor *out, const etude_loop *loop) {
+  for (uint32_t d = 0; d < loop->rank; ++d) out->index[d] = 0;
+  for (uint32_t k = 0; k < ETUDE_LOOP_OPERANDS; ++k) out->offset[k] = 0;
+}
+
+/* Views and loops are large, so they are filled in place, as far as their ranks reach. */
+
 /* All of `tensor`. */
-etude_view etude_view_of(const etude_tensor *tensor);
-/* Row-major view of `rank` sizes. */
-etude_view etude_view_dense(const int64_t *sizes, uint32_t rank);
+void etude_view_of(etude_view *out, const etude_tensor *tensor);
+/* Row-major view of `rank` sizes, which may be those of `out`. */
+void etude_view_dense(etude_view *out, const int64_t *sizes, uint32_t rank);
 /* The same with dimension `dim` taken out, or a dimension of (size, stride) put in before `dim`. */
 void etude_view_remove(etude_view *view, uint32_t dim);
 void etude_view_insert(etude_view *view, uint32_t dim, int64_t size, int64_t stride);
@@ -52,7 +60,7 @@ etude_status etude_out_resize(etude_kernel_context *ctx, etude_tensor *out, cons
 etude_status etude_scratch_array(etude_kernel_context *ctx, uint64_t count, size_t element_size, void *out_pointer);
 
 /* A loop over views of equal sizes (those of the first are taken). */
-etude_loop etude_loop_over(const etude_view *const *views, uint32_t count);
+void etude_loop_over(etude_loop *out, const etude_view *const *views, uint32_t count);
 /* Fewest dimensions for the same visits: size 1 dropped, outermost = largest stride of operand 0, neighbours merged.
    The order of visits may change. */
 void etude_loop_simplify(etude_loop *loop);
@@ -62,8 +70,9 @@ bool etude_loop_is_empty(const etude_loop *loop);
 /* Go on by one in the first `depth` dimensions; false when that was the last. */
 bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor);
 
-/* Copy operand 1 to operand 0 along a simplified loop of two. `dst` and `src` are the places of offset 0. */
-void etude_loop_copy(void *dst, const void *src, size_t element_size, const etude_loop *loop);
+/* Copy operand 1 to operand 0 along a simplified loop of two, whose dimensions may change places. `dst` and `src` are
+   the places of offset 0. */
+void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop *loop);
 /* Copy between two views of equal sizes. */
 void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, const etude_view *src_view,
                      size_t element_size);

@@ -326,8 +326,8 @@ KERNEL(etude_prim_et_copy_index) {
   TRY(etude_arg_int(ctx, args, 2, &index));
   TRY(slice_sizes(ctx, out, from, index, sizes));
   TRY(etude_kernel_resize(ctx, out, sizes, out->rank));
-  from_view = etude_view_of(from);
-  to_view = etude_view_of(out);
+  etude_view_of(&from_view, from);
+  etude_view_of(&to_view, out);
   to_view.offset = index * to_view.strides[0];
   etude_view_remove(&to_view, 0);
   etude_view_copy(out->data, &to_view, from->data, &from_view, etude_scalar_size(out->scalar_type));
