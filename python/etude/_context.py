@@ -125,9 +125,10 @@ class InitContext(Context):
         return self._delegate.leases[-1].view
 
     def release_payload(self) -> None:
-        """Give up the payload, so that its memory is freed when no other delegate uses it; the view of it is closed.
+        """Give up the payload, so that its memory is freed when no other delegate uses it. The view that `init` was given is closed.
 
-        EtudeStateError while an array or a view made from it is still about: copy what is needed, and let go of the rest first.
+        EtudeStateError while an array or a view made from that is still about, and then the payload stays: copy what is needed, let go of
+        the rest, and call again.
         """
         if not self._delegate.leases[0].end():
             raise EtudeStateError("the payload is still in use by an array or view made from it: copy it, or delete that first")

@@ -26,15 +26,11 @@ class Lease:
         self.view = memoryview(buffer).toreadonly()
 
     def end(self) -> bool:
-        """Take the view back. False where an array or another view still stands on it; then it can be tried again."""
+        """Close the view. False where an array or another view of the memory is still about; then it can be tried again."""
         try:
             self.view.release()
-        except BufferError:
-            gc.collect()  # what stands on it may be garbage in a cycle
-            try:
-                self.view.release()
-            except BufferError:
-                return False
+        except BufferError:  # something stands on this very view
+            return False
         return self._owner is None or not still_held([self._owner])
 
 
