@@ -60,6 +60,7 @@ const char *corpus_path(const char *name, char *buffer, size_t size) {
 }
 
 static uint8_t *read_all(FILE *file, size_t *out_size) {
+  void *block = NULL;
   uint8_t *bytes;
   long size;
 
@@ -70,8 +71,12 @@ static uint8_t *read_all(FILE *file, size_t *out_size) {
   if (size < 0 || fseek(file, 0, SEEK_SET) != 0) {
     return NULL;
   }
-  bytes = malloc((size_t)size + 1);
-  if (bytes == NULL || fread(bytes, 1, (size_t)size, file) != (size_t)size) {
+  /* aligned as flash would be: constants are used in place */
+  if (posix_memalign(&block, 64, (size_t)size + 1) != 0) {
+    return NULL;
+  }
+  bytes = block;
+  if (fread(bytes, 1, (size_t)size, file) != (size_t)size) {
     free(bytes);
     return NULL;
   }
