@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         return int(modules[args.command].run(args))
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be flushed to it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (EtudeError, OSError, ValueError) as error:
         print(f"etude {args.command}: {error}", file=sys.stderr)
         return 1

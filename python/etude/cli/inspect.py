@@ -4,34 +4,132 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import shutil
+import sys
+import textwrap
 from collections import Counter
 from typing import Any
 
 import etude
 from etude.cli._common import add_program, bytes_text, open_program
+from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
+from etude.emit.extract import method_named
+from etude.emit.listing import list_method, list_sharing, list_traces, plural
+from etude.emit.model import Method, Program
+from etude.emit.picture import plan_svg, plan_text
+from etude.emit.reader import read_program
+from etude.emit.writer import write_atomically
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of this command."""
-    parser = subparsers.add_parser("inspect", help="show what is in a program", description=__doc__)
+    parser = subparsers.add_parser(
+        "inspect",
+        help="show what is in a program",
+        description="Show what is in a program: a summary, or with the options below those parts of it in detail.",
+    )
     add_program(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--instructions", action="store_true", help="every instruction with its operands and their places")
+    parser.add_argument("--plan", action="store_true", help="the memory plan: buffers over time, as a picture in text")
+    parser.add_argument("--svg", metavar="FILE", help="write that picture to an SVG file")
+    parser.add_argument("--shared", action="store_true", help="contents that are used several times, state that methods share")
+    parser.add_argument("--traces", action="store_true", help="the stack traces of instructions, if the program has them")
+    parser.add_argument("--method", metavar="NAME", action="append", help="only this method; may be repeated")
+    parser.add_argument("--json", action="store_true", help="as JSON: the summary, and the parts that are asked for")
 
 
 def run(args: argparse.Namespace) -> int:
     """Describe the program."""
-    report = describe(open_program(args), args.program)
-    print(json.dumps(report, indent=2) if args.json else "\n".join(_lines(report)))
+    details = args.instructions or args.plan or args.shared or args.traces or args.svg
+    program = read_program(args.program) if details else None
+    methods = [] if program is None else _chosen(program, args.method)
+    if args.svg:
+        write_atomically(args.svg, plan_svg(*methods).encode())
+    if args.json:
+        print(json.dumps(_finite(_report(args, program)), indent=2, allow_nan=False))
+    elif program is None:
+        print("\n".join(_lines(describe(open_program(args), args.program, args.method), _line_width())))
+    else:
+        print("\n\n".join(part for part in _parts(args, program, methods) if part))
     return 0
 
 
-def describe(program: etude.Program, path: str) -> dict[str, Any]:
-    """All that the program says of itself, as plain values. Sizes are in bytes."""
+def _chosen(program: Program, names: list[str] | None) -> list[Method]:
+    return program.methods if names is None else [method_named(program, name) for name in dict.fromkeys(names)]
+
+
+def _line_width() -> int | None:
+    """Columns of the terminal; None if lines need no wrapping, since a file or another program reads them."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+# -- details --------------------------------------------------------------------------------------------------------
+
+
+def _parts(args: argparse.Namespace, program: Program, methods: list[Method]) -> list[str]:
+    """The texts that were asked for, one after the other."""
+    width, parts = _line_width(), []
+    for method in methods:
+        if args.instructions:
+            parts.append(list_method(method, traces=args.traces, width=width))
+            if args.traces and not list_traces(method):
+                parts.append(f"method {method.name}: no stack traces")
+        if args.plan:
+            columns = 72 if width is None else max(20, width - 16)
+            parts.append(f"method {method.name}, {_instructions(method)}\n{plan_text(method, width=columns)}")
+        if args.traces and not args.instructions:
+            parts.append(f"method {method.name}\n{list_traces(method) or 'no stack traces'}")
+    if args.shared:
+        parts.append(f"shared\n{textwrap.indent(list_sharing(program, width=width) or 'nothing', '  ')}")
+    if args.svg:
+        parts.append(f"{args.svg}: memory plan of {', '.join(m.name for m in methods)}")
+    return parts
+
+
+def _instructions(method: Method) -> str:
+    return plural(sum(len(chain.instructions) for chain in method.chains), "instruction")
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def _report(args: argparse.Namespace, program: Program | None) -> dict[str, Any]:
+    report = describe(open_program(args), args.program, args.method)
+    if program is None:
+        return report
+    for entry in report["methods"]:
+        method = program.method(entry["name"])
+        if args.instructions:
+            entry["instructions"] = describe_instructions(method, traces=args.traces)
+        elif args.traces:
+            entry["traces"] = describe_traces(method)
+        if args.plan:
+            entry["plan"] = describe_plan(method)
+    if args.shared:
+        report["shared"] = describe_sharing(program)
+    if args.svg:
+        report["svg"] = args.svg
+    return report
+
+
+def _finite(value: Any) -> Any:
+    """The same with "inf", "-inf" and "nan" for the numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe(program: etude.Program, path: str, methods: list[str] | None = None) -> dict[str, Any]:
+    """All that the program says of itself, or of some of its methods, as plain values. Sizes are in bytes."""
+    names = list(program) if methods is None else list(dict.fromkeys(methods))
     return {
         "file": path,
         "file_size": os.path.getsize(path),
-        "methods": [_method(program.metadata(name)) for name in program],
+        "methods": [_method(program.metadata(name)) for name in names],
         "segments": [segment._asdict() for segment in program.segments],
         "missing_operators": program.missing_operators(),
     }
@@ -42,7 +140,7 @@ def _method(meta: etude.MethodMeta) -> dict[str, Any]:
         "name": meta.name(),
         "inputs": [_value(info) for info in meta.inputs],
         "outputs": [_value(info) for info in meta.outputs],
-        "instructions": meta.num_instructions(),
+        "num_instructions": meta.num_instructions(),
         "operators": meta.operators,
         "delegates": dict(Counter(meta.backends)),
         "planned_buffers": meta.buffer_sizes,
@@ -69,26 +167,37 @@ def _tensor(tensor: etude.TensorInfo) -> dict[str, Any]:
     }
 
 
-def _lines(report: dict[str, Any]) -> list[str]:
-    lines = [f"{report['file']}: {bytes_text(report['file_size'])}, {len(report['methods'])} methods"]
+# -- summary --------------------------------------------------------------------------------------------------------
+
+
+def _lines(report: dict[str, Any], width: int | None) -> list[str]:
+    lines = [f"{report['file']}: {bytes_text(report['file_size'])}, {plural(len(report['methods']), 'method')}"]
     for method in report["methods"]:
-        lines += ["", f"method {method['name']}: {method['instructions']} instructions"]
+        lines += ["", f"method {method['name']}: {plural(method['num_instructions'], 'instruction')}"]
         lines += _rows("input", method["inputs"]) + _rows("output", method["outputs"])
         for state in method["state"]:
             lines.append(f"  state {state['name']}: {_text(state)}")
-        lines.append(f"  operators ({len(method['operators'])}): {', '.join(method['operators']) or 'none'}")
+        if method["operators"]:
+            text = f"  {plural(len(method['operators']), 'operator')}: {', '.join(method['operators'])}"
+            lines += textwrap.wrap(text, width, subsequent_indent="    ", break_on_hyphens=False) if width else [text]
         if method["delegates"]:
             lines.append("  delegates: " + ", ".join(f"{name} x{count}" for name, count in method["delegates"].items()))
-        regions = [f"{name} {bytes_text(size)}" for name, size in method["memory"].items() if size and name != "total"]
-        lines.append(f"  memory: {bytes_text(method['memory']['total'])} ({', '.join(regions)})")
+        lines.append(f"  memory: {_memory_text(method['memory'])}")
         if method["planned_buffers"]:
             lines.append(f"  planned buffers: {', '.join(bytes_text(size) for size in method['planned_buffers'])}")
-    if report["segments"]:
+    segments = [(i, s) for i, s in enumerate(report["segments"]) if s["size"]]
+    if segments:
         lines += ["", "segments"]
-        lines += [f"  {i}: {s['kind']}, {bytes_text(s['size'])} at {s['offset']:,}" for i, s in enumerate(report["segments"])]
+        lines += [f"  {i}: {s['kind']}, {bytes_text(s['size'])} at {s['offset']:,}" for i, s in segments]
     if report["missing_operators"]:
         lines += ["", "operators that this build has not got", *(f"  {name}" for name in report["missing_operators"])]
     return lines
+
+
+def _memory_text(memory: dict[str, int]) -> str:
+    regions = [f"{name} {bytes_text(size)}" for name, size in memory.items() if size and name not in ("total", "peak")]
+    loading = f", {bytes_text(memory['peak'])} while loading" if memory["peak"] > memory["total"] else ""
+    return f"{bytes_text(memory['total'])} ({', '.join(regions)}){loading}"
 
 
 def _rows(what: str, values: list[dict[str, Any]]) -> list[str]:

@@ -116,7 +116,7 @@ def _listing(a: Method, b: Method) -> list[str]:
                 if names[index].startswith("%"):
                     order.setdefault(index, f"%{len(order)}")
         names.update(order)
-        return [instruction_text(method, i, names) for _, _, i in method.instructions()]
+        return [instruction_text(method, i, names, places=False) for _, _, i in method.instructions()]
 
     return [
         f"{line[0]} {line[1:]}"

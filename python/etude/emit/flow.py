@@ -6,7 +6,7 @@ points or of values is an int used as a bit set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from . import schemas
@@ -278,29 +278,52 @@ class Flow:
         Bit 0 is the moment before the first instruction, when inputs are filled; bit i + 1 is instruction i; bit
         n + 1 the end. A moved-to variable needs only one of the buffers that it may stand for.
         """
-        result: dict[int, Uses] = {}
-
-        def mark(value: int, state: Mapping[int, frozenset[int]], bit: int) -> None:
-            variable = self.root(value)
-            for buffer in self._buffers(value, state):
-                uses = result.setdefault(buffer, {})
-                uses[variable] = uses.get(variable, 0) | 1 << bit
-
-        for point in range(self.count + 1):
-            state = self.points_to[point]
-            for value in bits(self.live[point]):
-                mark(value, state, point + 1)
-            if point < self.count:
-                e, after = self.effects[point], self._after(point, state)
-                for value in [*e.reads, *e.writes]:
-                    mark(value, state, point + 1)
-                # What is needed afterwards must not be touched by what the instruction writes.
-                for value in bits(self._live_after(point)) if e.writes else []:
-                    mark(value, after, point + 1)
-        needed = [*bits(self.live[0]), *(i for i in self.method.inputs if isinstance(self.method.values[i], Tensor))]
-        for value in needed:
-            mark(value, self.points_to[0], 0)
+        needed = self._needed()
+        moving = sum(1 << v for v in self.moving)
+        result: dict[int, Uses] = {
+            v: {v: points} for v, points in points_by_variable([mask & ~moving for mask in needed]).items()
+        }
+        if moving:
+            self._mark_moving(result, moving)
         return result
+
+    def _needed(self) -> list[int]:
+        """Variables (bit sets) that hold or receive something needed, per bit of `occupied`."""
+        start = self.live[0]
+        for i in self.method.inputs:
+            start |= self._bit(i) if isinstance(self.method.values[i], Tensor) else 0
+        needed = [start]
+        for point, live in enumerate(self.live):
+            mask = live
+            if point < self.count:
+                e = self.effects[point]
+                for value in [*e.reads, *e.writes]:
+                    mask |= self._bit(value)
+                # What is needed afterwards must not be touched by what the instruction writes.
+                mask |= self._live_after(point) if e.writes else 0
+            needed.append(mask)
+        return needed
+
+    def _mark_moving(self, result: dict[int, Uses], moving: int) -> None:
+        """Add to `occupied` the buffers that moving variables stand for when they are needed."""
+
+        def mark(values: Iterable[int], state: Mapping[int, frozenset[int]], bit: int) -> None:
+            for variable in values:
+                for buffer in state.get(variable, ()):
+                    uses = result.setdefault(buffer, {})
+                    uses[variable] = uses.get(variable, 0) | 1 << bit
+
+        inputs = [self.root(i) for i in self.method.inputs if self.root(i) in self.moving]
+        mark([*bits(self.live[0] & moving), *inputs], self.points_to[0], 0)
+        for point, live in enumerate(self.live):
+            state = self.points_to[point]
+            mark(bits(live & moving), state, point + 1)
+            if point < self.count:
+                e = self.effects[point]
+                touched = [self.root(value) for value in [*e.reads, *e.writes]]
+                mark([v for v in touched if v in self.moving], state, point + 1)
+                if e.writes:
+                    mark(bits(self._live_after(point) & moving), self._after(point, state), point + 1)
 
     def needed_at_start(self) -> set[int]:
         """Buffers that are read before anything is written to them, inputs and constants aside: state."""
@@ -322,6 +345,26 @@ def bits(mask: int) -> list[int]:
         result.append(low.bit_length() - 1)
         mask ^= low
     return result
+
+
+def runs(mask: int) -> list[tuple[int, int]]:
+    """(first, last) position of each unbroken stretch of set bits, ascending."""
+    return list(zip(bits(mask & ~(mask << 1)), bits(mask & ~(mask >> 1)), strict=True))
+
+
+def points_by_variable(sets: Iterable[int]) -> dict[int, int]:
+    """From variables (bit set) per point to points (bit set) per variable, in time by the number of changes."""
+    found: dict[int, int] = {}
+    since: dict[int, int] = {}
+    before = 0
+    for at, mask in enumerate([*sets, 0]):
+        for v in bits(mask ^ before):
+            if v in since:
+                found[v] = found.get(v, 0) | (1 << at) - (1 << since.pop(v))
+            else:
+                since[v] = at
+        before = mask
+    return found
 
 
 def same_place_views(method: Method) -> dict[int, int]:

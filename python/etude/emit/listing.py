@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from . import schemas
 from .model import (
@@ -54,6 +56,18 @@ def place_text(tensor: Tensor) -> str:
     return place + (f" state{name}" if name else "") + (" initialised" if tensor.data is not None else "")
 
 
+def short_place_text(tensor: Tensor) -> str:
+    """Where an operand lives: "@1:128" (memory id 1, byte 128), "@const", "@external" or "@unplanned"."""
+    if tensor.allocation is not None:
+        return f"@{tensor.allocation.memory_id}:{tensor.allocation.offset}"
+    return "@external" if tensor.external else "@unplanned" if tensor.data is None else "@const"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number of things in words, such as "1 buffer" or "2 buffers"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class Names(dict[int, str]):
     """Names by value index; `written` are the scalars that instructions write."""
 
@@ -75,25 +89,30 @@ def names_of_values(method: Method) -> Names:
     return found
 
 
-def operand_text(method: Method, index: int, names: Names, *, brief: bool = False) -> str:
-    """One operand: literals by value, tensors by name and looks, or with `brief` by name alone."""
+def operand_text(method: Method, index: int, names: Names, *, brief: bool = False, places: bool = True) -> str:
+    """One operand: literals by value, tensors by name, looks and place, or with `brief` by name alone."""
     value = method.values[index]
     match value:
         case Tensor():
-            return names[index] if brief else f"{names[index]}:{tensor_text(value)}"
+            place = short_place_text(value) if places else ""
+            return names[index] if brief else f"{names[index]}:{tensor_text(value)}{place}"
         case Int(value=number) | Double(value=number) | Bool(value=number):
-            written = names[index].startswith("in") or index in names.written
-            return f"{names[index]}({number})" if written else str(number)
+            return f"{names[index]}({number})" if is_variable(index, names) else str(number)
         case String(value=text):
             return repr(text)
         case IntList(items=items) | TensorList(items=items) | OptionalTensorList(items=items):
             inner = ("None" if k < 0 else operand_text(method, k, names, brief=True) for k in items)
-            return f"[{', '.join(inner)}]"
+            return f"[{','.join(inner)}]"
         case DoubleList(items=reals):
-            return str(reals)
+            return f"[{','.join(map(str, reals))}]"
         case BoolList(items=flags):
-            return str(flags)
+            return f"[{','.join(map(str, flags))}]"
     return names[index] if names[index].startswith("in") else "None"
+
+
+def is_variable(index: int, names: Names) -> bool:
+    """Whether a scalar is more than its value: an input, or one that instructions write."""
+    return names[index].startswith("in") or index in names.written
 
 
 def _written_scalars(method: Method) -> set[int]:
@@ -107,37 +126,54 @@ def _written_scalars(method: Method) -> set[int]:
     return found
 
 
-def instruction_text(method: Method, instruction: Instruction, names: Names) -> str:
-    """One instruction: "aten::addmm.out(self=..., mat1=..., ...) -> %7:f32[3,5] @1:0+60"."""
+def instruction_name(method: Method, instruction: Instruction) -> str:
+    """What is called, in a word or two: "aten::addmm.out", "delegate 0 XnnpackBackend", "move"."""
     match instruction:
-        case KernelCall(operator=operator, args=args):
-            return _kernel_text(method, operator, args, names)
-        case DelegateCall(delegate=delegate, args=args):
-            inner = ", ".join(operand_text(method, i, names) for i in args)
-            return f"delegate {delegate} {method.delegates[delegate].backend}({inner})"
+        case KernelCall(operator=operator):
+            return operator
+        case DelegateCall(delegate=delegate):
+            return f"delegate {delegate} {method.delegates[delegate].backend}"
+    return {Move: "move", JumpFalse: "jump", Free: "free"}[type(instruction)]
+
+
+def instruction_text(method: Method, instruction: Instruction, names: Names, *, places: bool = True) -> str:
+    """One instruction: "aten::addmm.out(self=..., mat1=..., ...) -> %7:f32[3,5] @1:0+60".
+
+    With places=False operands come without their places, results with them.
+    """
+    match instruction:
+        case KernelCall():
+            return _kernel_text(method, instruction, names, places)
+        case DelegateCall(args=args):
+            inner = ", ".join(operand_text(method, i, names, places=places) for i in args)
+            return f"{instruction_name(method, instruction)}({inner})"
         case Move(source=source, target=target):
-            return f"move {operand_text(method, source, names)} -> {names[target]}"
+            return f"move {operand_text(method, source, names, places=places)} -> {names[target]}"
         case JumpFalse(condition=condition, target=target):
-            shown = operand_text(method, condition, names)
+            shown = operand_text(method, condition, names, places=places)
             return f"jump to {target}" if shown == "False" else f"jump to {target} if {shown} is false"
         case Free(value=value):
             return f"free {names[value]}"
 
 
-def _kernel_text(method: Method, operator: str, args: list[int], names: Names) -> str:
-    schema = schemas.find(operator)
+def named_arguments(call: KernelCall) -> tuple[list[tuple[str, int]], list[int]]:
+    """((name, value index) of the inputs, value indices of the results); without a known schema all are inputs, "" by name."""
+    schema = schemas.find(call.operator)
     count = len(schema.arguments) if schema is not None else 0
-    if schema is None or not count <= len(args) <= count + 1:
-        return f"{operator}({', '.join(operand_text(method, i, names) for i in args)})"
-    inputs, results = [], []
-    for argument, index in zip(schema.arguments, args, strict=False):
-        if argument.is_out:
-            results.append(_result_text(method, index, names))
-        else:
-            inputs.append(f"{argument.name}={operand_text(method, index, names)}")
-    if not results and len(args) > count:
-        results.append(_result_text(method, args[-1], names))
-    return f"{operator}({', '.join(inputs)})" + (f" -> {', '.join(results)}" if results else "")
+    if schema is None or not count <= len(call.args) <= count + 1:
+        return [("", index) for index in call.args], []
+    pairs = list(zip(schema.arguments, call.args, strict=False))
+    results = [index for argument, index in pairs if argument.is_out]
+    if not results and len(call.args) > count:
+        results = [call.args[-1]]
+    return [(argument.name, index) for argument, index in pairs if not argument.is_out], results
+
+
+def _kernel_text(method: Method, call: KernelCall, names: Names, places: bool) -> str:
+    inputs, results = named_arguments(call)
+    shown = (f"{n}={text}" if n else text for n, text in ((n, operand_text(method, i, names, places=places)) for n, i in inputs))
+    arrow = f" -> {', '.join(_result_text(method, i, names) for i in results)}" if results else ""
+    return f"{call.operator}({', '.join(shown)}){arrow}"
 
 
 def _result_text(method: Method, index: int, names: Names) -> str:
@@ -149,10 +185,11 @@ def _result_text(method: Method, index: int, names: Names) -> str:
     return names[index]
 
 
-def list_method(method: Method, *, traces: bool = False) -> str:
+def list_method(method: Method, *, traces: bool = False, width: int | None = None) -> str:
     """A method as text: inputs, outputs, delegates, memory, then one line per instruction.
 
-    With `traces`, each instruction is followed by its stack trace, where the file has one.
+    With `traces`, each instruction is followed by its stack trace, where the file has one. Lines longer than `width`
+    characters are wrapped.
     """
     names = names_of_values(method)
     lines = [f"method {method.name}"]
@@ -166,22 +203,43 @@ def list_method(method: Method, *, traces: bool = False) -> str:
         where = " inline" if d.inline else ""
         lines.append(f"  delegate {k}: {d.backend}, payload {len(d.payload)} B{where}{', ' + specs if specs else ''}")
     for k, size in enumerate(method.buffer_sizes):
-        lines.append(f"  memory {k + 1}: {size} B")
-    width = len(str(max((len(c.instructions) for c in method.chains), default=0)))
+        if size:
+            lines.append(f"  memory {k + 1}: {size} B")
     for c, chain in enumerate(method.chains):
         if len(method.chains) > 1:
             lines.append(f"  chain {c}")
-        lines += [f"  {i:{width}}  {text}" for i, text in _chain_lines(method, chain, names, traces)]
+        digits = len(str(len(chain.instructions)))
+        for number, text in _chain_lines(method, chain, names, traces):
+            lines.append(_wrapped(f"  {number:{digits}}  {text}", digits + 8, width))
     return "\n".join(lines)
 
 
-def _chain_lines(method: Method, chain: Chain, names: Names, traces: bool) -> Iterator[tuple[int | str, str]]:
+def _wrapped(line: str, indent: int, width: int | None) -> str:
+    """The line, broken between operands where it is longer than `width`."""
+    if width is None or len(line) <= width:
+        return line
+    return textwrap.fill(
+        line, max(width, indent + 20), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _chain_lines(
+    method: Method, chain: Chain, names: Names, traces: bool, brief: bool = False
+) -> Iterator[tuple[int | str, str]]:
+    """(instruction number or "", line) of a chain's instructions, with their stack traces if so asked."""
     for i, instruction in enumerate(chain.instructions):
-        yield i, instruction_text(method, instruction, names)
+        yield i, _brief_text(method, instruction, names) if brief else instruction_text(method, instruction, names)
         if traces and chain.traces is not None:
             for frame in chain.traces[i]:
                 context = f": {frame.context.strip()}" if frame.context.strip() else ""
                 yield "", f"    at {frame.filename}:{frame.line} in {frame.function}{context}"
+
+
+def _brief_text(method: Method, instruction: Instruction, names: Names) -> str:
+    """What is called, and the names of the results."""
+    results = named_arguments(instruction)[1] if isinstance(instruction, KernelCall) else []
+    arrow = f" -> {', '.join(operand_text(method, i, names, brief=True) for i in results)}" if results else ""
+    return instruction_name(method, instruction) + arrow
 
 
 def _short_bytes(value: bytes) -> str:
@@ -190,30 +248,65 @@ def _short_bytes(value: bytes) -> str:
     return value.hex() if len(value) <= 8 else f"{len(value)} B"
 
 
-def list_sharing(program: Program) -> str:
-    """What is stored once and used several times: constants, payloads, named data; and memory that methods share."""
-    lines = [
-        f"{kind} of {len(content)} B: {', '.join(where)}" for (kind, content), where in _uses(program).items() if len(where) > 1
+@dataclass(slots=True)
+class Shared:
+    """Something of `size` bytes that has several `users`.
+
+    `kind` is "constant", "initial value", "payload" or "named data" for equal contents, stored once by our writer;
+    "state" for memory that methods share, at `place` (memory id, offset).
+    """
+
+    kind: str
+    name: str
+    size: int
+    users: list[str]
+    place: tuple[int, int] | None = None
+
+    @property
+    def saved(self) -> int:
+        """Bytes of file or memory that sharing saves."""
+        return self.size * (len(self.users) - 1)
+
+
+def find_sharing(program: Program) -> list[Shared]:
+    """Contents that are used several times, and state buffers that several methods have."""
+    found = [
+        Shared(kind, name, len(content), users) for (kind, name, content), users in _uses(program).items() if len(users) > 1
     ]
     for (name, memory_id, offset, size), users in _states(program).items():
         if len(users) > 1:
-            lines.append(f"state {name} of {size} B at @{memory_id}:{offset}: {', '.join(users)}")
+            found.append(Shared("state", name, size, users, (memory_id, offset)))
+    return found
+
+
+def list_sharing(program: Program, *, width: int | None = None) -> str:
+    """What has several users: constants, payloads, named data; and memory that methods share. Empty if nothing has."""
+    found = find_sharing(program)
+    lines = []
+    for kind in dict.fromkeys(s.kind for s in found):
+        here = [s for s in found if s.kind == kind]
+        total = f"{sum(s.size for s in here)} B for {plural(sum(len(s.users) for s in here), 'use')}"
+        lines.append(f"{plural(len(here), kind) if kind not in ('state', 'named data') else kind}, {total}")
+        for s in sorted(here, key=lambda s: -s.saved):
+            at = f" at @{s.place[0]}:{s.place[1]}" if s.place else ""
+            what = f"{s.name}, {s.size} B{at}" if s.name else f"{s.size} B"
+            lines.append(_wrapped(f"  {what}: {', '.join(s.users)}", 6, width))
     return "\n".join(lines)
 
 
-def _uses(program: Program) -> dict[tuple[str, bytes], list[str]]:
-    """Who uses each content, by kind."""
-    uses: dict[tuple[str, bytes], list[str]] = {}
+def _uses(program: Program) -> dict[tuple[str, str, bytes], list[str]]:
+    """Who uses each content, by kind, backend for payloads, and bytes."""
+    uses: dict[tuple[str, str, bytes], list[str]] = {}
     for method in program.methods:
         names = names_of_values(method)
         for i, tensor in method.tensors():
             if tensor.data is not None:
                 kind = "constant" if tensor.allocation is None else "initial value"
-                uses.setdefault((kind, tensor.data), []).append(f"{method.name}:{names[i]}")
+                uses.setdefault((kind, "", tensor.data), []).append(f"{method.name}:{names[i]}")
         for k, d in enumerate(method.delegates):
-            uses.setdefault((f"{d.backend} payload", d.payload), []).append(f"{method.name}:delegate {k}")
+            uses.setdefault(("payload", d.backend, d.payload), []).append(f"{method.name}:{k}")
     for key, content in program.named_data.items():
-        uses.setdefault(("named data", content), []).append(key)
+        uses.setdefault(("named data", "", content), []).append(key)
     return uses
 
 
@@ -230,20 +323,22 @@ def _states(program: Program) -> dict[tuple[str, int, int, int], list[str]]:
     return states
 
 
-def list_program(program: Program, *, traces: bool = False) -> str:
+def list_program(program: Program, *, traces: bool = False, width: int | None = None) -> str:
     """All methods as text, then named data and what is shared."""
-    parts = [list_method(method, traces=traces) for method in program.methods]
+    parts = [list_method(method, traces=traces, width=width) for method in program.methods]
     if program.named_data:
         parts.append("named data\n" + "\n".join(f"  {key}: {len(data)} B" for key, data in program.named_data.items()))
-    shared = list_sharing(program)
+    shared = list_sharing(program, width=width)
     if shared:
-        parts.append("shared\n" + "\n".join("  " + line for line in shared.splitlines()))
+        parts.append("shared\n" + textwrap.indent(shared, "  "))
     return "\n\n".join(parts)
 
 
 def list_traces(method: Method) -> str:
-    """Instructions with their stack traces; empty if the file has none."""
+    """What each instruction calls, with its stack trace; empty if the file has none."""
     if all(chain.traces is None for chain in method.chains):
         return ""
     names = names_of_values(method)
-    return "\n".join(f"{i}  {text}" for chain in method.chains for i, text in _chain_lines(method, chain, names, True))
+    return "\n".join(
+        f"{i}  {text}" for chain in method.chains for i, text in _chain_lines(method, chain, names, True, brief=True)
+    )

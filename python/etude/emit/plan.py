@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from random import Random
 
 from . import flow
@@ -200,14 +201,20 @@ def _up(size: int, alignment: int) -> int:
 
 def _busiest(buffers: Sequence[Buffer], alignment: int) -> int:
     """Most bytes in use at one point, counting the largest of the buffers that one variable may stand for."""
-    use: dict[int, dict[int, int]] = {}
+    homes: dict[int, list[Buffer]] = {}
     for b in buffers:
-        size = _up(b.size, alignment)
-        for variable, points in b.uses.items():
-            for point in flow.bits(points):
-                here = use.setdefault(point, {})
-                here[variable] = max(here.get(variable, 0), size)
-    return max((sum(here.values()) for here in use.values()), default=0)
+        for variable in b.uses:
+            homes.setdefault(variable, []).append(b)
+    steps: dict[int, int] = {}
+    for variable, candidates in homes.items():
+        counted = 0
+        for b in sorted(candidates, key=lambda b: -b.size):
+            points, size = b.uses[variable], _up(b.size, alignment)
+            for first, last in flow.runs(points & ~counted):
+                steps[first] = steps.get(first, 0) + size
+                steps[last + 1] = steps.get(last + 1, 0) - size
+            counted |= points
+    return max(accumulate(steps[at] for at in sorted(steps)), default=0)
 
 
 def _pack(free: list[Buffer], given: list[Buffer], alignment: int, bound: int) -> int:
