@@ -13,7 +13,7 @@ from etude import _pending
 from etude._etude import ffi, lib
 from etude.errors import EtudeStateError, from_status
 
-__all__ = ["CData", "ErrorBlock", "Handle", "ffi", "lib", "text"]
+__all__ = ["CData", "ErrorBlock", "Handle", "RootHandle", "ffi", "lib", "text"]
 
 #: A C pointer, struct or array; the extension does not tell them apart.
 CData: TypeAlias = Any
@@ -119,3 +119,12 @@ class Handle:
             self._keep = []
             if parent is not None:
                 parent.release()
+
+
+class RootHandle(Handle):
+    """A C object that is there as long as any Python object refers to this one, or another C object needs it."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        self.release()

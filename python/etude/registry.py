@@ -12,7 +12,7 @@ from etude import _adapter, _pending, snapshots
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
 from etude._option_rows import OptionMap, OptionRows, Value, backend_name
 from etude.backend import Backend
-from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, copied
+from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, EtudeValueError, copied
 from etude.options import Options, get_option, read_schema, reset_option, set_options
 from etude.snapshots import OptionChange, OptionSnapshot
 
@@ -220,6 +220,8 @@ class BackendRegistry:
         """
         error, pointer = ErrorBlock(), ffi.new("etude_plugin_library **")
         name = os.fspath(path)
+        if "\0" in name:
+            raise EtudeValueError("a path can't contain a NUL")
         with _setup_lock:
             status = lib.etude_plugin_load(self._runtime.pointer, os.fsencode(name), pointer, error.pointer)
             try:

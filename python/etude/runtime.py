@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from etude import _pending
-from etude._lib import ErrorBlock, Handle, ffi, lib, text
+from etude._lib import ErrorBlock, Handle, RootHandle, ffi, lib, text
 from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
 from etude.enums import Verification
@@ -52,7 +52,7 @@ class Runtime:
         pointer = ffi.new("etude_runtime **")
         error.check(lib.etude_host_runtime_create(threads, pointer, error.pointer))
         libraries = Libraries()
-        self._handle = Handle(pointer[0], _Free(threads, libraries))
+        self._handle = RootHandle(pointer[0], _Free(threads, libraries))
         self._threads = threads
         self._backends = BackendRegistry(self._handle, libraries)
         self._operators = OperatorRegistry(self._handle)
@@ -140,11 +140,6 @@ class Runtime:
         if mode == "warn":
             check_unused(rows, {name for method in program for name in program.metadata(method).backends}, "the program", mode)
         return program
-
-    def __del__(self) -> None:
-        handle = self.__dict__.pop("_handle", None)
-        if handle is not None:
-            handle.release()
 
     def __repr__(self) -> str:
         return (

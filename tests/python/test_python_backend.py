@@ -179,7 +179,7 @@ def test_lists_come_as_lists(runtime):
     seen = []
 
     def execute(context, handle, args):
-        x, *numbers, tensors, optional, y = args
+        _, *numbers, tensors, optional, y = args
         seen.extend(numbers)
         assert isinstance(tensors, list) and [t.shape for t in tensors] == [(2, 3), (2, 3)] and optional[0] is None
         y[...] = tensors[0] + tensors[1] + optional[1]
@@ -313,7 +313,7 @@ def test_arrays_in_a_cycle_are_no_error(runtime):
 def test_weights_that_outlive_their_method_are_an_error(runtime):
     kept = []
     method = load(runtime, Probe(init=lambda context, payload: kept.append(np.frombuffer(payload, np.uint8))))["forward"]
-    with pytest.raises(etude.EtudeBackendError, match="'forward'.*payload.*still in use"):
+    with pytest.raises(etude.EtudeBackendError, match=r"'forward'.*payload.*still in use"):
         method.close()
     kept.clear()
 
@@ -444,7 +444,7 @@ def test_read_only_fields_belong_to_the_backend(registry):
     with pytest.raises(AttributeError):
         backend.loaded = 3
     backend.handles = None
-    with pytest.raises(etude.EtudeBackendError, match="'ScaleBackend', option 'loaded'.*TypeError") as caught:
+    with pytest.raises(etude.EtudeBackendError, match=r"'ScaleBackend', option 'loaded'.*TypeError") as caught:
         registry.get_option("ScaleBackend", "loaded")
     assert isinstance(caught.value.__cause__, TypeError)
 
@@ -701,7 +701,7 @@ def test_an_init_that_fails_undoes_the_others(runtime):
     method.output(value)
     backend = Probe(init=init, destroy=lambda handle: 1 // 0)
     program = load(runtime, backend, builder.to_bytes())
-    with pytest.raises(etude.EtudeBackendError, match="delegate 1.*second") as caught:
+    with pytest.raises(etude.EtudeBackendError, match=r"delegate 1.*second") as caught:
         program["forward"]
     assert str(caught.value.__cause__) == "second" and ("destroy", "first") in backend.events
 
@@ -754,7 +754,7 @@ def test_registering(registry):
     with pytest.raises(ValueError, match=f"'{CONTEXT}' is registered already"):
         registry.register(type("X", (etude.Backend,), {"name": CONTEXT})())
     for wrong in (PyScale, object(), None, "ScaleBackend"):
-        with pytest.raises(TypeError, match="subclass of etude.Backend"):
+        with pytest.raises(TypeError, match=r"subclass of etude\.Backend"):
             registry.register(wrong)
     for name in ("x" * 64, "a\0b"):
         with pytest.raises(ValueError):
