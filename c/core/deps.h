@@ -17,6 +17,7 @@ int strcmp(const char *a, const char *b);
 #if defined(__GNUC__)
 #define memcpy __builtin_memcpy
 #define memset __builtin_memset
+#define memcmp __builtin_memcmp
 #endif
 
 #endif /* ETUDE_CORE_DEPS_H_ */

@@ -76,13 +76,10 @@ etude_status etude_error_report_about(etude_error *error, etude_status status, c
   return status;
 }
 
-void etude_error_default_subject(etude_error *error, const char *subject) {
-  if (etude_error_room(error) > 0 && error->subject[0] == '\0') etude_error_subject(error, subject);
-}
-
 etude_status etude_error_report_within(etude_error *error, etude_status status, const char *subject) {
-  if (etude_error_room(error) > 0) error->status = status;
-  etude_error_default_subject(error, subject);
+  if (etude_error_room(error) == 0) return status;
+  error->status = status;
+  if (error->subject[0] == '\0') etude_error_subject(error, subject);
   return status;
 }
 

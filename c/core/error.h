@@ -30,9 +30,6 @@ etude_status etude_error_report_about(etude_error *error, etude_status status, c
    none yet. */
 etude_status etude_error_report_within(etude_error *error, etude_status status, const char *subject);
 
-/* Name the subject of a report that names none yet. */
-void etude_error_default_subject(etude_error *error, const char *subject);
-
 /* Forget an earlier message, so that etude_error_within can tell whether the callee wrote one. */
 void etude_error_clear(etude_error *error);
 
@@ -50,8 +47,6 @@ etude_status etude_error_within(etude_error *error, etude_status status, const c
 /* Put text behind the message. False when it did not fit whole, and then nothing is added. */
 bool etude_error_append(etude_error *error, const char *format, ...);
 
-size_t etude_format(char *out, size_t size, const char *format, ...);
-
 #else
 
 /* Text and arguments stand in code that never runs: they are checked as ever, and take no room. */
@@ -66,12 +61,9 @@ static inline bool etude_error_unsaid(bool unsaid) { return unsaid; }
   ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_about(error, status, subject))
 #define etude_error_within(error, status, subject, ...) \
   ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_within(error, status, subject))
-#define etude_format(out, size, ...) ((void)ETUDE_UNSAID(__VA_ARGS__), etude_text_add(out, size, 0, "no text"))
 #define etude_error_append(error, ...) ((void)(error), etude_error_unsaid(ETUDE_UNSAID(__VA_ARGS__)))
 
 #endif
-
-#define etude_error_prefix(error, status, ...) etude_error_within(error, status, NULL, __VA_ARGS__)
 
 /* Bytes for a message, its NUL included; 0 without a report, or where a caller's struct ends before it. */
 size_t etude_error_room(const etude_error *error);

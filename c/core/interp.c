@@ -5,28 +5,25 @@
 
 /* ---- inputs ---- */
 
-/* The upper half of a double, so that halves are in the order of the doubles, and those that are close differ by
-   little: no floating point, which many small machines lack. */
-static int32_t upper_half(double value) {
+/* The upper half of a double: in the order of the doubles, but for the sign, and close where they are close. So no
+   floating point is needed, which many small machines lack. */
+static uint32_t upper_half(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
-  const int32_t half = (int32_t)(bits >> 32);
-  return half < 0 ? INT32_MIN - half : half;
+  return (uint32_t)(bits >> 32);
 }
 
 /* ExecuTorch compares a specialised double to about 1e-5 relative or 1e-4 absolute; this is at most as wide. */
 static bool close_doubles(double a, double b) {
-  const int32_t infinity = 0x7ff00000;
-  const int32_t small = 0x3f0a36e2; /* 5e-5 */
-  const int32_t x = upper_half(a);
-  const int32_t y = upper_half(b);
-  const uint32_t distance = x > y ? (uint32_t)x - (uint32_t)y : (uint32_t)y - (uint32_t)x;
-  if (x >= infinity || y >= infinity || x <= -infinity || y <= -infinity) {
-    const bool both_nan = (x > infinity || x < -infinity) && (y > infinity || y < -infinity);
-    return both_nan || memcmp(&a, &b, sizeof a) == 0;
-  }
-  if (x < small && x > -small && y < small && y > -small) return true;
-  return distance < 8; /* 2^-17, relative */
+  const uint32_t sign = 0x80000000u;
+  const uint32_t infinity = 0x7ff00000u;
+  const uint32_t small = 0x3f0a36e2u; /* 5e-5 */
+  const uint32_t x = upper_half(a) & ~sign;
+  const uint32_t y = upper_half(b) & ~sign;
+  if (memcmp(&a, &b, sizeof a) == 0) return true;
+  if (x >= infinity || y >= infinity) return x > infinity && y > infinity; /* both nan */
+  if (x < small && y < small) return true;
+  return ((upper_half(a) ^ upper_half(b)) & sign) == 0 && (x > y ? x - y : y - x) < 8; /* 2^-17, relative */
 }
 
 static bool same_scalar(const etude_value *slot, const etude_value *value) {

@@ -106,14 +106,6 @@ static size_t format_text(char *out, size_t size, const char *format, va_list li
   return text.length;
 }
 
-size_t etude_format(char *out, size_t size, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  const size_t length = format_text(out, size, format, list);
-  va_end(list);
-  return length;
-}
-
 /* By address, as a caller's block may reach beyond the struct. */
 static char *message_of(etude_error *error) { return (char *)error + offsetof(etude_error, message); }
 

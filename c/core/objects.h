@@ -75,7 +75,6 @@ typedef struct etude_shared_buffer {
 struct etude_program {
   etude_runtime *runtime;
   etude_allocator allocator;
-  etude_data_file file;
   uint32_t external_count;
   etude_data_file *externals;
   size_t segment_count; /* of all files */
@@ -91,6 +90,7 @@ struct etude_program {
   struct etude_option_rows *options; /* load-time options, NULL = none */
   uint8_t *copy;                     /* of the whole file, where the caller asked for one */
   bool unused_options_warn;
+  etude_data_file file;
 };
 
 /* ---- method ---- */
@@ -149,10 +149,11 @@ typedef struct etude_planned_buffer {
 struct etude_method {
   etude_program *program;
   etude_allocator allocator; /* counting: its `self` is the method */
-  etude_allocator parent;    /* the one the caller gave */
   uint32_t index;            /* in the program */
   size_t block_size;         /* of the one block that holds this and all arrays below */
   char *name;
+  uint32_t position; /* of the next instruction */
+  bool outputs_valid;
 
   uint32_t value_count;
   etude_value *values;
@@ -170,7 +171,6 @@ struct etude_method {
   etude_planned_buffer *buffers;
   uint32_t tensor_count;
   etude_tensor *tensors; /* those of the file, in value order */
-  char state_name[12];   /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 
   uint32_t storage_count;
   uint32_t storage_capacity;
@@ -181,14 +181,14 @@ struct etude_method {
   struct etude_option_rows *options;
 
   uint64_t instruction_limit;
-  uint32_t position;
-  bool outputs_valid;
+  etude_allocator parent; /* the one the caller gave */
   size_t planned_bytes;
   size_t unplanned_bytes;
   size_t delegate_bytes;
   size_t scratch_bytes;
   size_t allocated;
   size_t peak;
+  char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 };
 
 struct etude_kernel_context {

@@ -2,9 +2,8 @@
 #include "deps.h"
 #include "options.h"
 
-static const char *type_name(int32_t type) {
-  static const char names[3][7] = {"bool", "int", "string"};
-  return type >= 0 && type < 3 ? names[type] : "unknown";
+const char *etude_option_type_name(int32_t type) {
+  return etude_text_nth("bool\0int\0string\0unknown", type >= 0 && type < 3 ? (uint32_t)type : 3);
 }
 
 const etude_option_schema *etude_option_find(const etude_backend_entry *entry, const char *key) {
@@ -14,23 +13,16 @@ const etude_option_schema *etude_option_find(const etude_backend_entry *entry, c
   return NULL;
 }
 
-/* Set the whole report of an option at fault: backend and key first, the key as subject. */
-static etude_status refuse(const etude_backend_entry *entry, const char *key, etude_status status, etude_error *error) {
-  etude_error_prefix(error, status, "backend %q, option %q: ", entry->name, key);
-  etude_error_subject(error, key);
-  return status;
-}
-
-etude_status etude_option_refused(const etude_backend_entry *entry, etude_status status, etude_error *error) {
-  etude_error_default_subject(error, entry->name);
-  return etude_error_prefix(error, status, "backend %q: ", entry->name);
+etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status, etude_error *error) {
+  if (key != NULL) return etude_error_within(error, status, key, "backend %q, option %q: ", entry->name, key);
+  return etude_error_within(error, status, entry->name, "backend %q: ", entry->name);
 }
 
 etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error) {
   if (entry->vtable.check_options == NULL || row->count == 0) return ETUDE_OK;
   etude_error_clear(error);
   const etude_status status = entry->vtable.check_options(entry->self, method, row->items, row->count, error);
-  return status == ETUDE_OK ? status : etude_option_refused(entry, status, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, NULL, status, error);
 }
 
 #if !defined(ETUDE_NO_OPTION_HINTS) && !defined(ETUDE_NO_ERROR_TEXT)
@@ -72,7 +64,7 @@ static void suggest(const etude_backend_entry *entry, const char *key, etude_err
 #endif
 
 etude_status etude_option_unknown(const etude_backend_entry *entry, const char *key, etude_error *error) {
-  etude_error_set(error, ETUDE_NOT_FOUND, "backend %q has no option %q", entry->name, key);
+  etude_error_about(error, ETUDE_NOT_FOUND, key, "backend %q has no option %q", entry->name, key);
 #if !defined(ETUDE_NO_OPTION_HINTS) && !defined(ETUDE_NO_ERROR_TEXT)
   suggest(entry, key, error);
 #endif
@@ -80,7 +72,6 @@ etude_status etude_option_unknown(const etude_backend_entry *entry, const char *
     if (!etude_error_append(error, "%s%s", i == 0 ? " (it has: " : ", ", entry->schema[i].key)) break;
   }
   if (entry->schema_count > 0) etude_error_append(error, ")");
-  etude_error_subject(error, key);
   return ETUDE_NOT_FOUND;
 }
 
@@ -133,10 +124,8 @@ static bool terminated(const char *text, size_t size) {
 
 etude_status etude_option_check_key(const etude_backend_entry *entry, const etude_option *item, etude_error *error) {
   if (terminated(item->key, sizeof item->key) && item->key[0] != '\0') return ETUDE_OK;
-  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q: a key has 1 to %u bytes", entry->name,
-                  (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
-  etude_error_subject(error, entry->name);
-  return ETUDE_INVALID_ARGUMENT;
+  return etude_error_about(error, ETUDE_INVALID_ARGUMENT, entry->name, "backend %q: a key has 1 to %u bytes", entry->name,
+                           (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
 }
 
 /* Form: what holds for any option of any backend. */
@@ -150,7 +139,7 @@ static etude_status check_form(const etude_backend_entry *entry, const etude_opt
   } else if (item->type == ETUDE_OPTION_BOOL && *(const uint8_t *)&item->value > 1) {
     status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a bool is 0 or 1");
   }
-  return status == ETUDE_OK ? status : refuse(entry, item->key, status, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, item->key, status, error);
 }
 
 static etude_status check_by_schema(const etude_option_schema *schema, const etude_option *item, uint32_t scope, etude_error *error) {
@@ -160,7 +149,7 @@ static etude_status check_by_schema(const etude_option_schema *schema, const etu
                            scope == ETUDE_SCOPE_LOAD ? "process-wide, not at load" : "when a program or method is loaded");
   }
   if (item->type != schema->type) {
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", type_name(schema->type), type_name(item->type));
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_option_type_name(schema->type), etude_option_type_name(item->type));
   }
   if (item->type == ETUDE_OPTION_INT) return check_int(schema, item->value.int_value, error);
   if (item->type == ETUDE_OPTION_STRING) return check_string(schema, item->value.string, error);
@@ -173,7 +162,7 @@ static etude_status check_item(const etude_backend_entry *entry, const etude_opt
   const etude_option_schema *schema = etude_option_find(entry, item->key);
   if (schema == NULL) return etude_option_unknown(entry, item->key, error);
   const etude_status status = check_by_schema(schema, item, scope, error);
-  return status == ETUDE_OK ? status : refuse(entry, item->key, status, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, item->key, status, error);
 }
 
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
@@ -194,7 +183,7 @@ etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_b
       for (uint32_t other = 0; other < i; ++other) {
         if (strcmp(rows[r].items[other].key, item->key) != 0) continue;
         etude_error_set(error, ETUDE_INVALID_ARGUMENT, "it is given twice");
-        return refuse(entry, item->key, ETUDE_INVALID_ARGUMENT, error);
+        return etude_option_refused(entry, item->key, ETUDE_INVALID_ARGUMENT, error);
       }
     }
   }
@@ -203,12 +192,12 @@ etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_b
 
 /* Do the names of an int's values match its range, and can a string take its choices? */
 static bool sound_choices(const etude_option_schema *schema) {
-  int64_t count = 0;
+  uint32_t count = 0;
   if (schema->choices == NULL) return true;
   while (schema->choices[count] != NULL) {
     if (strlen(schema->choices[count++]) >= ETUDE_OPTION_STRING_SIZE) return false;
   }
-  return schema->type != ETUDE_OPTION_INT || count == (int64_t)schema->maximum - schema->minimum + 1;
+  return schema->type != ETUDE_OPTION_INT || count == (uint32_t)schema->maximum - (uint32_t)schema->minimum + 1;
 }
 
 static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema, etude_error *error) {
@@ -230,7 +219,7 @@ static etude_status check_schema_row(const etude_backend_entry *entry, const etu
       status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the default is too long or not among the choices");
     }
   }
-  return status == ETUDE_OK ? status : refuse(entry, schema->key, status, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, schema->key, status, error);
 }
 
 etude_status etude_option_check_schema(const etude_backend_entry *entry, etude_error *error) {

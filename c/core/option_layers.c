@@ -17,8 +17,7 @@ static etude_option_rows *copy_rows(
     const etude_allocator *allocator, const etude_backend_options *from, uint32_t count, etude_error *error) {
   uint64_t items = 0;
   for (uint32_t i = 0; i < count; ++i) items += from[i].count;
-  const size_t word = sizeof(void *);
-  const uint64_t head = (sizeof(etude_option_rows) + word - 1) / word * word;
+  const size_t head = ETUDE_ALIGN_UP(sizeof(etude_option_rows), sizeof(void *));
   const uint64_t size = head + count * sizeof *from + items * sizeof(etude_option);
   etude_option_rows *rows = etude_alloc_block(allocator, size, error);
   if (rows == NULL) return NULL;
@@ -57,16 +56,15 @@ static bool is_used(const etude_program *program, const etude_method *method, co
 }
 
 static etude_status unused(const etude_program *program, const etude_method *method, const char *backend, bool warn, etude_error *error) {
-  char text[200];
-  etude_format(text, sizeof text, "options were given for backend %q, which %s%s%s does not use", backend,
-               method != NULL ? "method '" : "the program", method != NULL ? method->name : "", method != NULL ? "'" : "");
-  if (warn) {
-    etude_runtime_log(program->runtime, ETUDE_LOG_WARNING, text);
-    return ETUDE_OK;
-  }
-  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%s: leave them out, or ask for a warning instead", text);
-  etude_error_subject(error, backend);
-  return ETUDE_INVALID_ARGUMENT;
+  etude_error report = {0};
+  if (warn) error = &report;
+  etude_error_about(error, ETUDE_INVALID_ARGUMENT, backend,
+                    "options were given for backend %q, which %s%s%s does not use: leave them out, or ask for a warning instead",
+                    backend, method != NULL ? "method '" : "the program", method != NULL ? method->name : "",
+                    method != NULL ? "'" : "");
+  if (!warn) return ETUDE_INVALID_ARGUMENT;
+  etude_runtime_log(program->runtime, ETUDE_LOG_WARNING, report.message[0] != '\0' ? report.message : report.subject);
+  return ETUDE_OK;
 }
 
 static etude_status make_rows(const etude_program *program, const etude_method *method, const etude_backend_options *from,
@@ -164,11 +162,8 @@ static etude_status get(const etude_init_context *ctx, const char *key, int32_t 
   *out_text = NULL;
   ETUDE_TRY(find_value(ctx, key, now, &found, out, out_text, error));
   if (found == type) return ETUDE_OK;
-  static const char names[3][7] = {"bool", "int", "string"};
-  etude_error_set(error, ETUDE_INVALID_TYPE, "backend %q, option %q: it is of type %s, asked for as %s", ctx->backend->name, key,
-                  names[found], names[type]);
-  etude_error_subject(error, key);
-  return ETUDE_INVALID_TYPE;
+  return etude_error_about(error, ETUDE_INVALID_TYPE, key, "backend %q, option %q: it is of type %s, asked for as %s",
+                           ctx->backend->name, key, etude_option_type_name(found), etude_option_type_name(type));
 }
 
 etude_status etude_init_context_option_bool(

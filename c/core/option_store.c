@@ -96,10 +96,8 @@ static etude_status check_all(const etude_runtime *runtime, const etude_backend_
   for (uint32_t i = 0; i < count; ++i) {
     const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
     if (entry->schema == NULL && rows[i].count > 0 && (entry->vtable.set_option == NULL || ++raw > 1)) {
-      etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q has no option schema%s", entry->name,
-                      raw > 1 ? ": set its options in a call of their own" : ", and takes no process-wide options");
-      etude_error_subject(error, entry->name);
-      return ETUDE_NOT_SUPPORTED;
+      return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema%s", entry->name,
+                               raw > 1 ? ": set its options in a call of their own" : ", and takes no process-wide options");
     }
     ETUDE_TRY(etude_option_ask(entry, NULL, &rows[i], error));
   }
@@ -110,7 +108,7 @@ static etude_status tell(const etude_backend_entry *entry, const etude_option *i
   if (entry->vtable.set_option == NULL || count == 0) return ETUDE_OK;
   etude_error_clear(error);
   const etude_status status = entry->vtable.set_option(entry->self, items, count, error);
-  return status == ETUDE_OK ? status : etude_option_refused(entry, status, error);
+  return status == ETUDE_OK ? status : etude_option_refused(entry, NULL, status, error);
 }
 
 static void read_present(const etude_runtime *runtime, const etude_backend_entry *entry, const etude_option_schema *schema,
@@ -197,9 +195,7 @@ etude_status etude_runtime_get_option(
   if (ask && entry->vtable.get_option != NULL) {
     etude_error_clear(error);
     const etude_status status = entry->vtable.get_option(entry->self, inout_item, error);
-    if (status == ETUDE_OK) return status;
-    etude_error_default_subject(error, inout_item->key);
-    return etude_error_prefix(error, status, "backend %q, option %q: ", entry->name, inout_item->key);
+    return status == ETUDE_OK ? status : etude_option_refused(entry, inout_item->key, status, error);
   }
   if (schema == NULL) return etude_option_unknown(entry, inout_item->key, error);
   read_present(runtime, entry, schema, inout_item);
@@ -235,9 +231,7 @@ etude_status etude_runtime_reset_option(
   etude_option item;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   if (entry->schema == NULL) {
-    etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q has no option schema, and so no defaults", entry->name);
-    etude_error_subject(error, entry->name);
-    return ETUDE_NOT_SUPPORTED;
+    return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema, and so no defaults", entry->name);
   }
   if (key != NULL && etude_option_find(entry, key) == NULL) return etude_option_unknown(entry, key, error);
   etude_backend_options row = {{0}, &item, 1};

@@ -17,9 +17,8 @@ static etude_status copy_text(char *to, size_t size, const char *from, bool may_
   }
   const size_t length = strlen(from);
   if (length >= size) {
-    etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%s has %z bytes, at most %z are possible: %q", what, length, size - 1, from);
-    etude_error_subject(error, from);
-    return ETUDE_INVALID_ARGUMENT;
+    return etude_error_about(error, ETUDE_INVALID_ARGUMENT, from, "%s has %z bytes, at most %z are possible: %q", what, length,
+                             size - 1, from);
   }
   memcpy(to, from, length + 1);
   return ETUDE_OK;
@@ -29,9 +28,7 @@ static etude_status copy_text(char *to, size_t size, const char *from, bool may_
 static etude_status next_item(etude_options *options, const char *key, int32_t type, etude_option **out, etude_error *error) {
   for (uint32_t i = 0; key != NULL && i < options->count; ++i) {
     if (strcmp(options->items[i].key, key) != 0) continue;
-    etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the key %q is there already", key);
-    etude_error_subject(error, key);
-    return ETUDE_INVALID_ARGUMENT;
+    return etude_error_about(error, ETUDE_INVALID_ARGUMENT, key, "the key %q is there already", key);
   }
   if (options->count == options->capacity) {
     return etude_error_set(error, ETUDE_OUT_OF_RESOURCES, "the container is full: it has room for %u options", options->capacity);

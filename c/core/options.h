@@ -19,6 +19,8 @@ typedef struct etude_option_rows {
 
 /* option_check.c */
 
+const char *etude_option_type_name(int32_t type);
+
 /* A key's schema; NULL where there is none. */
 const etude_option_schema *etude_option_find(const etude_backend_entry *entry, const char *key);
 
@@ -31,8 +33,9 @@ etude_status etude_option_check_key(const etude_backend_entry *entry, const etud
 /* Ask the backend whether it has objections to options that it is to get. */
 etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error);
 
-/* Report what a backend refused in its name. */
-etude_status etude_option_refused(const etude_backend_entry *entry, etude_status status, etude_error *error);
+/* Complete the report of a refusal, by the core or the backend: whose option it is, and the key, where it is about one
+   (else NULL). */
+etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status, etude_error *error);
 
 /* Is every row well-formed, and legal by the backend's schema in `scope`? Duplicate keys and rows are refused. */
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
