@@ -10,6 +10,7 @@ Users of `executorch.runtime` find their names here: `Runtime`, `Program`, `Meth
 
 from etude._lib import lib as _lib
 from etude._lib import text as _text
+from etude._option_rows import OptionMap
 from etude.backend import Backend, ExecuteContext, InitContext, option
 from etude.config import get_include, get_library
 from etude.dtypes import numpy_dtype
@@ -70,6 +71,7 @@ __all__ = [
     "OperatorRegistry",
     "Option",
     "OptionChange",
+    "OptionMap",
     "OptionSnapshot",
     "OptionTable",
     "Options",

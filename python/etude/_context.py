@@ -12,6 +12,7 @@ import numpy as np
 from etude import _results
 from etude._lease import Lease, still_held
 from etude._lib import CData, ErrorBlock, ffi, lib, text
+from etude._log import LEVELS, logger
 from etude._option_rows import BOOL, INT, Value
 from etude.errors import EtudeBackendError, EtudeIndexError, EtudeKeyError, EtudeStateError, EtudeTypeError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _READ_ONLY = lib.ETUDE_TENSOR_READONLY | lib.ETUDE_TENSOR_CONSTANT
 _NUMBERS = (lib.ETUDE_VALUE_BOOL_LIST, lib.ETUDE_VALUE_DOUBLE_LIST, lib.ETUDE_VALUE_INT_LIST)
 _TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
@@ -85,9 +85,7 @@ class Context:
 
     def log(self, message: str, level: str = "info") -> None:
         """Write to the logger `etude.backend.NAME` of Python; `level` is "debug", "info", "warning" or "error"."""
-        import logging  # noqa: PLC0415  not needed by those who don't log
-
-        logging.getLogger(f"etude.backend.{self._backend}").log(_LEVELS[level], "%s: %s", self.method_name, message)
+        logger(f"etude.backend.{self._backend}").log(LEVELS[level], "%s: %s", self.method_name, message)
 
     def _c(self) -> CData:
         if self._pointer is None:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from etude import _pending
-from etude._lib import ErrorBlock, Handle, RootHandle, ffi, lib, text
+from etude import _log, _pending  # noqa: F401  _log: C calls it
+from etude._lib import CData, ErrorBlock, Handle, RootHandle, ffi, lib, text
 from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
 from etude.enums import Verification
@@ -48,11 +48,8 @@ class Runtime:
         """A runtime of its own, whose kernels use up to `threads` threads; 1 = only the caller's."""
         if not 1 <= threads <= 256:
             raise EtudeValueError(f"threads must be from 1 to 256, not {threads}")
-        error = ErrorBlock()
-        pointer = ffi.new("etude_runtime **")
-        error.check(lib.etude_host_runtime_create(threads, pointer, error.pointer))
         libraries = Libraries()
-        self._handle = RootHandle(pointer[0], _Free(threads, libraries))
+        self._handle = RootHandle(_create(threads), _Free(threads, libraries))
         self._threads = threads
         self._backends = BackendRegistry(self._handle, libraries)
         self._operators = OperatorRegistry(self._handle)
@@ -146,6 +143,28 @@ class Runtime:
             f"<etude.Runtime {text(lib.etude_version())}: {lib.etude_runtime_kernel_count(self._handle.pointer)} operators, "
             f"backends: {', '.join(self._backends.registered_backend_names) or 'none'}, threads: {self._threads}>"
         )
+
+
+def _create(threads: int) -> CData:
+    """As etude_host_runtime_create, but with a log."""
+    error, pointer, hooks = ErrorBlock(), ffi.new("etude_runtime **"), ffi.new("etude_hooks *")
+    allocator = ffi.new("etude_allocator *", lib.etude_malloc_allocator())
+    error.check(lib.etude_host_hooks_create(threads, hooks, error.pointer))
+    hooks.log, hooks.log_level = lib.etude_py_log, lib.ETUDE_LOG_DEBUG  # loggers have levels of their own
+    try:
+        error.check(lib.etude_runtime_create(allocator, hooks, pointer, error.pointer))
+    except BaseException:
+        lib.etude_host_hooks_free(hooks)
+        raise
+    try:
+        count = ffi.new("uint32_t *")
+        kernels = lib.etude_portable_kernels(count)
+        error.check(lib.etude_runtime_add_kernels(pointer[0], kernels, count[0], error.pointer))
+        error.check(lib.etude_register_builtin_backends(pointer[0], error.pointer))
+    except BaseException:
+        lib.etude_host_runtime_free(pointer[0])
+        raise
+    return pointer[0]
 
 
 class _Free:

@@ -516,6 +516,19 @@ def test_a_method_asks_as_its_program_was_asked(scale):
     scale.load_program(data, backend_options={"NullBackend": {}})  # no option, nothing unused
 
 
+def test_log_options_show_in_the_log(runtime, caplog):
+    """What C writes to the log comes out of Python's logger `etude`."""
+    program = runtime.load_program(DATA / "prefill_decode.pte", backend_options={CONTEXT: {"log_label": "a label"}})
+    with caplog.at_level("INFO", logger="etude"):
+        program.load_method("decode")
+        assert caplog.records == []
+        for level, name in ((1, "INFO"), (3, "ERROR")):
+            program.load_method("prefill", backend_options={CONTEXT: {"log_level": level}})
+            record = caplog.records[-1]
+            assert (record.name, record.levelname) == ("etude", name)
+            assert "a label" in record.getMessage() and "prefill" in record.getMessage()
+
+
 def test_etude_load_takes_options():
     x, plain = DECODE["decode_input"], DECODE["decode_output_bfloat16"]
     program = etude.load(DATA / "prefill_decode.pte", backend_options={CONTEXT: {"precision": "bfloat16"}})
