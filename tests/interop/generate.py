@@ -4,7 +4,8 @@
 
 Runs where etude is installed (with its extra `emit`). Writes programs made with the builder (expected outputs worked
 out with numpy), corpus programs read and written again, merged ones, and all corpus programs as they are (expected:
-their goldens); and beside each case what etude itself computes.
+their goldens); programs with delegates written again (expected: what the official runtime makes of the original); and
+beside each case what etude itself computes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import emit_programs
+import etude
 from etude.emit import data_file_bytes, program_bytes, read_data_file, read_program
 from etude.emit.merge import Source, merge_programs
 from etude.emit.model import Tensor
@@ -128,14 +130,23 @@ def add_built(folder: Folder, randoms: int) -> None:
         folder.add(f"built-{c.name}", c.pte(), c.ptds, c.calls, c.rtol, c.atol, official=True)
 
 
-def add_delegates(folder: Folder) -> None:
-    """N methods over one payload of a real backend."""
+def add_delegates(folder: Folder, corpus: Path) -> None:
+    """N methods over one payload of a real backend; and lowered programs written again."""
     data = np.load(DATA / "xnnpack" / "x_linear.npz")
     for count in (1, 2, 8):
         pte = emit_programs.delegate_methods((DATA / "xnnpack" / "x_linear.pte").read_bytes(), count).to_bytes()
-        print(f"{count} methods over one payload: {len(pte)} bytes")
+        payload = read_program(pte).methods[0].delegates[0].payload
+        print(f"{count} methods over one payload of {len(payload)} bytes: {len(pte)} bytes")
         ours = [emit_programs.Call(f"method{i}", [data["forward__in0"]], [data["forward__out0"]]) for i in range(count)]
         folder.add(f"built-delegate{count}", pte, {}, ours, 1e-3, 1e-4, official=True)
+    rng = np.random.default_rng(3)
+    for path in sorted((corpus / "delegates").glob("*.pte")):
+        program = read_program(path)
+        inputs = {m.name: [m.values[i] for i in m.inputs] for m in program.methods}
+        calls = [emit_programs.Call(n, [rng.standard_normal(t.sizes, np.float32) for t in ts], []) for n, ts in inputs.items()]
+        folder.add(f"lowered-{path.stem}", path.read_bytes(), {}, calls, 0, 0, official=True, outputs_of=f"lowered-{path.stem}")
+        again = program_bytes(program)
+        folder.add(f"again-{path.stem}", again, {}, calls, 0, 0, official=True, outputs_of=f"lowered-{path.stem}")
 
 
 def add_merged(folder: Folder, corpus: Path, cases: dict[str, Any]) -> None:
@@ -162,28 +173,31 @@ def add_merged(folder: Folder, corpus: Path, cases: dict[str, Any]) -> None:
 
 
 def run_etude(folder: Folder) -> None:
-    """What etude computes, as NAME.etude.npz; what it cannot run is noted."""
-    try:
-        import etude
-    except ImportError as error:
-        print(f"etude itself is not run: {error}")
-        return
+    """What etude computes, as NAME.etude.npz; operators and backends that it lacks are noted, and so are failures."""
+    registry = etude.Runtime.get().backend_registry
     for name, case in folder.cases.items():
-        data = np.load(folder.path / f"{name}.npz")
-        arrays = {}
+        program = etude.load(folder.path / f"{name}.pte", data_path=[folder.path / p for p in case["ptds"]])
+        backends = dict.fromkeys(b for method in program for b in program.metadata(method).backends)
+        lacking = [*program.missing_operators(), *(b for b in backends if not registry.is_available(b))]
+        if lacking:
+            case["etude_lacks"] = lacking
+            continue
         try:
-            program = etude.load(folder.path / f"{name}.pte", data_path=[folder.path / p for p in case["ptds"]])
-            for c, call in enumerate(case["calls"]):
-                values = [_value(data, f"c{c}_in{k}", s) for k, s in enumerate(call["inputs"])]
-                outputs = program.load_method(call["method"]).execute(values)
-                for k, out in enumerate(outputs):
-                    if out is not None:
-                        array = np.asarray(out)
-                        arrays[f"c{c}_out{k}"] = array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+            np.savez(folder.path / f"{name}.etude.npz", **_outputs(folder, name, case, program))
         except etude.EtudeError as error:
             case["etude_error"] = f"{type(error).__name__}: {error}"
-        else:
-            np.savez(folder.path / f"{name}.etude.npz", **arrays)
+
+
+def _outputs(folder: Folder, name: str, case: dict[str, Any], program: etude.Program) -> dict[str, np.ndarray]:
+    """Outputs of all calls, bfloat16 as float32."""
+    data, arrays = np.load(folder.path / f"{name}.npz"), {}
+    for c, call in enumerate(case["calls"]):
+        values = [_value(data, f"c{c}_in{k}", s) for k, s in enumerate(call["inputs"])]
+        for k, out in enumerate(program.load_method(call["method"]).execute(values)):
+            if out is not None:
+                array = np.asarray(out)
+                arrays[f"c{c}_out{k}"] = array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    return arrays
 
 
 def _value(data: Any, key: str, spec: dict[str, Any]) -> Any:
@@ -208,7 +222,7 @@ def main() -> None:
     shutil.rmtree(args.folder, ignore_errors=True)
     folder = Folder(args.folder)
     add_built(folder, args.random)
-    add_delegates(folder)
+    add_delegates(folder, args.corpus)
     add_merged(folder, args.corpus, cases)
     add_corpus(folder, args.corpus, cases)
     run_etude(folder)
