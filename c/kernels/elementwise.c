@@ -421,3 +421,24 @@ etude_status etude_op_call(etude_kernel_context *ctx, etude_value *const *args, 
   TRY(etude_arg_out(ctx, args, out_index, &out));
   return etude_op_run(ctx, op, operands, count, out, params);
 }
+
+etude_status etude_op_call_bools(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                 const etude_op *op, etude_loop_function on_bools, uint32_t count, uint32_t out_index) {
+  etude_map map;
+  etude_tensor *out;
+  TRY(etude_arg_count(ctx, arg_count, out_index + 2));
+  for (uint32_t k = 0; k < count; ++k) {
+    TRY(etude_operand_get(ctx, args, k, &map.in[k]));
+    if (map.in[k].tensor == NULL || map.in[k].dtype != ETUDE_BOOL) {
+      return etude_op_call(ctx, args, arg_count, op, count, out_index, NULL);
+    }
+    map.seen_as[k] = ETUDE_BOOL;
+  }
+  TRY(etude_arg_out(ctx, args, out_index, &out));
+  map.rounded_to = ETUDE_NO_DTYPE;
+  map.count = count;
+  map.writes = map.result = ETUDE_BOOL;
+  map.loop = on_bools;
+  map.params = NULL;
+  return etude_map_run(ctx, &map, out);
+}

@@ -82,6 +82,11 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
 etude_status etude_op_call(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *op,
                            uint32_t count, uint32_t out_index, const void *params);
 
+/* The same without params, for an operator that is worth loops over bytes: `on_bools` runs where all operands are bool
+   tensors, and gives bool. */
+etude_status etude_op_call_bools(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                 const etude_op *op, etude_loop_function on_bools, uint32_t count, uint32_t out_index);
+
 /* Define the kernel of an operator without params whose inputs come first. */
 #define ETUDE_OP_KERNEL(function, op, count, out_index)                            \
   KERNEL(function) {                                                               \
@@ -136,17 +141,20 @@ etude_status etude_op_call(etude_kernel_context *ctx, etude_value *const *args, 
     }                                               \
   }
 
-/* The same as ETUDE_LOOP_1 without setup, built a second time for AVX2 on x86: for loops of many instructions. */
+/* The same as ETUDE_LOOP_1 without setup, built again for AVX2 and AVX-512 on x86: for loops of many instructions. */
 #if defined(__GNUC__) && defined(__x86_64__)
-#define ETUDE_WIDE_LOOP_1(name, T, R, expression)                                        \
-  ETUDE_LOOP_1(name##_plain, T, R, , expression)                                         \
-  __attribute__((target("avx2"))) ETUDE_LOOP_1(name##_avx2, T, R, , expression)          \
-  static void name(void *out, const void *const *in, size_t count, const void *params) { \
-    if (__builtin_cpu_supports("avx2")) {                                                \
-      name##_avx2(out, in, count, params);                                               \
-    } else {                                                                             \
-      name##_plain(out, in, count, params);                                              \
-    }                                                                                    \
+#define ETUDE_WIDE_LOOP_1(name, T, R, expression)                                             \
+  ETUDE_LOOP_1(name##_plain, T, R, , expression)                                              \
+  __attribute__((target("avx2,fma"))) ETUDE_LOOP_1(name##_avx2, T, R, , expression)           \
+  __attribute__((target("avx512f,avx2,fma"))) ETUDE_LOOP_1(name##_avx512, T, R, , expression) \
+  static void name(void *out, const void *const *in, size_t count, const void *params) {      \
+    if (__builtin_cpu_supports("avx512f")) {                                                  \
+      name##_avx512(out, in, count, params);                                                  \
+    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {             \
+      name##_avx2(out, in, count, params);                                                    \
+    } else {                                                                                  \
+      name##_plain(out, in, count, params);                                                   \
+    }                                                                                         \
   }
 #else
 #define ETUDE_WIDE_LOOP_1(name, T, R, expression) ETUDE_LOOP_1(name, T, R, , expression)

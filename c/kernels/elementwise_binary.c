@@ -218,21 +218,32 @@ TEST(lt, a < b)
 TEST(le, a <= b)
 TEST(gt, a > b)
 TEST(ge, a >= b)
-TEST(logical_and, (a != 0) & (b != 0))
-TEST(logical_or, (a != 0) | (b != 0))
-TEST(logical_xor, (a != 0) ^ (b != 0))
+
+/* And over bytes, for masks. */
+#define LOGICAL(name, test)                                                           \
+  TESTS(name, test)                                                                   \
+  OP_ANY(name, ETUDE_OP_BOOL)                                                         \
+  ETUDE_LOOP_2(name##_bools, uint8_t, uint8_t, , test)                                \
+  KERNEL(etude_aten_##name##_out) {                                                   \
+    return etude_op_call_bools(ctx, args, arg_count, &name##_op, name##_bools, 2, 2); \
+  }
+
+LOGICAL(logical_and, (a != 0) & (b != 0))
+LOGICAL(logical_or, (a != 0) | (b != 0))
+LOGICAL(logical_xor, (a != 0) ^ (b != 0))
 
 /* ----- bits ----- */
 
-INTS(bitwise_and, a & b)
-OP_INT(bitwise_and, 0)
-BINARY(bitwise_and)
-INTS(bitwise_or, a | b)
-OP_INT(bitwise_or, 0)
-BINARY(bitwise_or)
-INTS(bitwise_xor, a ^ b)
-OP_INT(bitwise_xor, 0)
-BINARY(bitwise_xor)
+#define BITS(name, on_int, on_bools)                                              \
+  INTS(name, on_int)                                                              \
+  OP_INT(name, 0)                                                                 \
+  KERNEL(etude_aten_##name##_out) {                                               \
+    return etude_op_call_bools(ctx, args, arg_count, &name##_op, on_bools, 2, 2); \
+  }
+
+BITS(bitwise_and, a & b, logical_and_bools)
+BITS(bitwise_or, a | b, logical_or_bools)
+BITS(bitwise_xor, a ^ b, logical_xor_bools)
 
 /* Shifts by too much, or by a negative number, shift everything out. */
 INTS(bitwise_left_shift, b < 0 || b > 63 ? 0 : U(a) << b)

@@ -1,6 +1,7 @@
 /* Elementwise operators that choose, clamp, blend and copy. */
 #include "elementwise.h"
 
+#include "simd.h"
 #include "strided.h"
 
 /* ----- clamp ----- */
@@ -13,6 +14,26 @@ ETUDE_LOOP_3(clamp_float, float, float, , LOWERED(RAISED(a, b), c))
 ETUDE_LOOP_3(clamp_double, double, double, , LOWERED(RAISED(a, b), c))
 ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , LOWERED(RAISED(a, b), c))
 static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
+
+/* Floats between numbers: p is two floats, low and high. */
+static void between_float(void *out, const void *const *in, size_t count, const void *params) {
+  const float *bounds = params;
+  etude_simd_select()->clamp(out, in[0], count, bounds[0], bounds[1]);
+}
+static const etude_op between_op = {between_float, NULL, NULL, 0};
+
+/* Clamp the first operand between the second and the third. */
+static etude_status clamp_between(etude_kernel_context *ctx, const etude_operand *operands, etude_tensor *out) {
+  float bounds[2];
+  bool plain = operands[0].tensor != NULL && operands[0].dtype == ETUDE_FLOAT;
+  for (uint32_t k = 0; plain && k < 2; ++k) {
+    plain = operands[k + 1].tensor == NULL;
+    if (plain) etude_load_floats(&bounds[k], &operands[k + 1].number, operands[k + 1].dtype, 1, 1);
+    plain = plain && bounds[k] == bounds[k];
+  }
+  if (plain) return etude_op_run(ctx, &between_op, operands, 1, out, bounds);
+  return etude_op_run(ctx, &clamp_op, operands, 3, out, NULL);
+}
 
 /* The least or largest value of a type, which bounds nothing. */
 static etude_operand open_bound(int32_t dtype, bool upper) {
@@ -57,7 +78,7 @@ static etude_status clamp(etude_kernel_context *ctx, etude_value *const *args, u
   for (uint32_t k = 0; k < 2; ++k) {
     if (!present[k]) operands[k + 1] = open_bound(common, k == 1);
   }
-  return etude_op_run(ctx, &clamp_op, operands, 3, out, NULL);
+  return clamp_between(ctx, operands, out);
 }
 
 KERNEL(etude_aten_clamp_out) { return clamp(ctx, args, arg_count, 3, 1, 2); }
@@ -77,7 +98,7 @@ KERNEL(etude_aten_hardtanh_out) {
     if (!etude_dtype_is_float(operands[0].dtype)) bound.tag = ETUDE_VALUE_INT;
     operands[k] = etude_operand_number(bound);
   }
-  return etude_op_run(ctx, &clamp_op, operands, 3, out, NULL);
+  return clamp_between(ctx, operands, out);
 }
 
 /* ----- choice ----- */

@@ -1,5 +1,12 @@
 /* Elementwise operators of one tensor. Most of those from <math.h> share one pair of loops, which call through a
    pointer; the ones that networks spend time in have loops of their own that become vector code. */
+/* The polynomials are meant to be evaluated with fused multiply-add, where the processor has it. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 #include <math.h>
 
 #include "elementwise.h"
@@ -127,18 +134,16 @@ UNARY_ANY(isnan, ETUDE_OP_BOOL)
 LOOPS_TEST(isinf, a - a != 0 && a == a, 0 * a)
 UNARY_ANY(isinf, ETUDE_OP_BOOL)
 LOOPS_TEST(logical_not, a == 0, a == 0)
-UNARY_ANY(logical_not, ETUDE_OP_BOOL)
+ETUDE_LOOP_1(not_bools, uint8_t, uint8_t, , a == 0)
+static const etude_op logical_not_op = {logical_not_float, logical_not_double, logical_not_int, ETUDE_OP_BOOL};
+KERNEL(etude_aten_logical_not_out) {
+  return etude_op_call_bools(ctx, args, arg_count, &logical_not_op, not_bools, 1, 1);
+}
 
 ETUDE_LOOP_1(bitwise_not_int, int64_t, int64_t, , ~a)
-ETUDE_LOOP_1(bitwise_not_bool, int64_t, int64_t, , a == 0)
 static const etude_op bitwise_not_op = {NULL, NULL, bitwise_not_int, 0};
-static const etude_op bitwise_not_bool_op = {NULL, NULL, bitwise_not_bool, 0};
 KERNEL(etude_aten_bitwise_not_out) {
-  etude_tensor *self;
-  TRY(etude_arg_count(ctx, arg_count, 3));
-  TRY(etude_arg_tensor(ctx, args, 0, &self));
-  return etude_op_call(ctx, args, arg_count,
-                       self->scalar_type == ETUDE_BOOL ? &bitwise_not_bool_op : &bitwise_not_op, 1, 1, NULL);
+  return etude_op_call_bools(ctx, args, arg_count, &bitwise_not_op, not_bools, 1, 1);
 }
 
 /* ----- activations ----- */

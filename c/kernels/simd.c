@@ -36,8 +36,22 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_STORE(to, value) (*(vec4_unaligned *)(to) = (value))
 #define VEC_SPLAT(value) ((vec){value, value, value, value})
 #define VEC_SUM(value) (((value)[0] + (value)[1]) + ((value)[2] + (value)[3]))
+#define VEC_MAX(a, b) max_of_4(a, b)
+#define VEC_LARGEST(value) largest_of_4(value)
 #define LANES 4
 #define vec vec4
+
+SIMD_INLINE vec max_of_4(vec a, vec b) {
+  typedef int32_t mask __attribute__((vector_size(16)));
+  const mask larger = (mask)(a > b);
+  return (vec)(((mask)a & larger) | ((mask)b & ~larger));
+}
+
+SIMD_INLINE float largest_of_4(vec value) {
+  const float low = value[0] > value[1] ? value[0] : value[1], high = value[2] > value[3] ? value[2] : value[3];
+  return low > high ? low : high;
+}
+
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #define VEC_FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
@@ -62,6 +76,7 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 }
 #define TRANSPOSE_SIDE 4
 #define TRANSPOSE_SQUARE transpose_4
+#define TRANSPOSE_SMALL transpose_words
 #endif
 #endif
 #else
@@ -69,6 +84,8 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 #define VEC_STORE(to, value) (*(to) = (value))
 #define VEC_SPLAT(value) (value)
 #define VEC_SUM(value) (value)
+#define VEC_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define VEC_LARGEST(value) (value)
 #define VEC_FMA(a, b, c) ((a) * (b) + (c))
 #define LANES 1
 #define vec float
@@ -83,12 +100,15 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 #undef VEC_SPLAT
 #undef VEC_FMA
 #undef VEC_SUM
+#undef VEC_MAX
+#undef VEC_LARGEST
 #undef LANES
 #undef vec
 #undef TILE_ROWS
 #undef TILE_VECS
 #undef TRANSPOSE_SIDE
 #undef TRANSPOSE_SQUARE
+#undef TRANSPOSE_SMALL
 #undef SIMD_TARGET
 #undef SIMD
 
@@ -98,19 +118,26 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 #define WITH_VARIANTS 1
 #include <immintrin.h>
 
-static inline __attribute__((target("avx2,fma"))) float sum_of_8(__m256 value) {
+#define AVX2 __attribute__((target("avx2,fma")))
+
+SIMD_INLINE AVX2 float sum_of_8(__m256 value) {
   __m128 sum = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
   sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
   return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
 }
 
-/* Halves of rows i and i + 4 beside each other, then two rounds of interleaving within the halves. */
-SIMD_INLINE __attribute__((target("avx2,fma"))) __m256 row_halves(const float *low, const float *high) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+SIMD_INLINE AVX2 float largest_of_8(__m256 value) {
+  __m128 best = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
+  best = _mm_max_ps(best, _mm_movehl_ps(best, best));
+  return _mm_cvtss_f32(_mm_max_ss(best, _mm_movehdup_ps(best)));
 }
 
-SIMD_INLINE __attribute__((target("avx2,fma"))) void transpose_8(float *to, ptrdiff_t to_row, const float *from,
-                                                                  ptrdiff_t from_row) {
+/* Halves of rows i and i + 4 beside each other, then two rounds of interleaving within the halves. */
+SIMD_INLINE AVX2 __m256 row_halves(const float *low, const float *high) {
+  return _mm256_blend_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm256_broadcast_ps((const __m128 *)high), 0xf0);
+}
+
+SIMD_INLINE AVX2 void transpose_8(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
   SIMD_UNROLL
   for (ptrdiff_t half = 0; half < 2; ++half) {
     const float *column = from + 4 * half;
@@ -129,17 +156,20 @@ SIMD_INLINE __attribute__((target("avx2,fma"))) void transpose_8(float *to, ptrd
 }
 #define TRANSPOSE_SIDE 8
 #define TRANSPOSE_SQUARE transpose_8
+#define TRANSPOSE_SMALL transpose_words
 
 #define VEC_LOAD(from) _mm256_loadu_ps(from)
 #define VEC_STORE(to, value) _mm256_storeu_ps(to, value)
 #define VEC_SPLAT(value) _mm256_set1_ps(value)
 #define VEC_SUM(value) sum_of_8(value)
+#define VEC_MAX(a, b) _mm256_max_ps(a, b)
+#define VEC_LARGEST(value) largest_of_8(value)
 #define VEC_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define LANES 8
 #define vec __m256
 #define TILE_ROWS 6
 #define TILE_VECS 2
-#define SIMD_TARGET __attribute__((target("avx2,fma")))
+#define SIMD_TARGET AVX2
 #define SIMD(name) avx2_##name
 #include "simd.inc"
 #undef VEC_LOAD
@@ -147,23 +177,59 @@ SIMD_INLINE __attribute__((target("avx2,fma"))) void transpose_8(float *to, ptrd
 #undef VEC_SPLAT
 #undef VEC_FMA
 #undef VEC_SUM
+#undef VEC_MAX
+#undef VEC_LARGEST
 #undef LANES
 #undef vec
 #undef TILE_ROWS
 #undef TILE_VECS
+#undef TRANSPOSE_SIDE
+#undef TRANSPOSE_SQUARE
+#undef TRANSPOSE_SMALL
 #undef SIMD_TARGET
 #undef SIMD
+
+#define AVX512 __attribute__((target("avx512f,avx2,fma")))
+
+/* Quarters of rows i, i + 4, i + 8 and i + 12 beside each other; then as transpose_8. */
+SIMD_INLINE AVX512 __m512 row_quarters(const float *from, ptrdiff_t from_row) {
+  __m512 row = _mm512_castps128_ps512(_mm_loadu_ps(from));
+  row = _mm512_mask_broadcast_f32x4(row, 0x00f0, _mm_loadu_ps(from + 4 * from_row));
+  row = _mm512_mask_broadcast_f32x4(row, 0x0f00, _mm_loadu_ps(from + 8 * from_row));
+  return _mm512_mask_broadcast_f32x4(row, 0xf000, _mm_loadu_ps(from + 12 * from_row));
+}
+
+SIMD_INLINE AVX512 void transpose_16(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
+  SIMD_UNROLL
+  for (ptrdiff_t quarter = 0; quarter < 4; ++quarter) {
+    const float *column = from + 4 * quarter;
+    float *out = to + 4 * quarter * to_row;
+    const __m512 a = row_quarters(column, from_row), b = row_quarters(column + from_row, from_row);
+    const __m512 c = row_quarters(column + 2 * from_row, from_row), d = row_quarters(column + 3 * from_row, from_row);
+    const __m512 ab_low = _mm512_unpacklo_ps(a, b), ab_high = _mm512_unpackhi_ps(a, b);
+    const __m512 cd_low = _mm512_unpacklo_ps(c, d), cd_high = _mm512_unpackhi_ps(c, d);
+    _mm512_storeu_ps(out, _mm512_shuffle_ps(ab_low, cd_low, 0x44));
+    _mm512_storeu_ps(out + to_row, _mm512_shuffle_ps(ab_low, cd_low, 0xee));
+    _mm512_storeu_ps(out + 2 * to_row, _mm512_shuffle_ps(ab_high, cd_high, 0x44));
+    _mm512_storeu_ps(out + 3 * to_row, _mm512_shuffle_ps(ab_high, cd_high, 0xee));
+  }
+}
+#define TRANSPOSE_SIDE 16
+#define TRANSPOSE_SQUARE transpose_16
+#define TRANSPOSE_SMALL avx2_transpose
 
 #define VEC_LOAD(from) _mm512_loadu_ps(from)
 #define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
 #define VEC_SPLAT(value) _mm512_set1_ps(value)
 #define VEC_SUM(value) _mm512_reduce_add_ps(value)
+#define VEC_MAX(a, b) _mm512_max_ps(a, b)
+#define VEC_LARGEST(value) _mm512_reduce_max_ps(value)
 #define VEC_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define LANES 16
 #define vec __m512
 #define TILE_ROWS 12
 #define TILE_VECS 1
-#define SIMD_TARGET __attribute__((target("avx512f,avx2,fma")))
+#define SIMD_TARGET AVX512
 #define SIMD(name) avx512_##name
 #include "simd.inc"
 #endif

@@ -47,6 +47,8 @@ typedef struct etude_simd {
   /* out[j] = in[j] * scale + shift; out may be in. The second takes a scale and a shift per element. */
   void (*affine)(float *out, const float *in, size_t count, float scale, float shift);
   void (*affine_each)(float *out, const float *in, size_t count, const float *scale, const float *shift);
+  /* out[j] = in[j], but at least low, and at most high, which are no nans; nan stays. */
+  void (*clamp)(float *out, const float *in, size_t count, float low, float high);
   /* out[j] = (in[j] - mean) * scale * weight[j] + bias[j]; weight and bias may be NULL. */
   void (*normalize)(float *out, const float *in, size_t count, float mean, float scale, const float *weight,
                     const float *bias);
