@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from etude import _pending
 from etude._lib import ErrorBlock, Handle, ffi, lib, text
 from etude._option_rows import OptionMap, OptionRows
-from etude.errors import EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
+from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
 from etude.metadata import MemoryReport, MethodMeta, new_sized
 from etude.method import Method
 
@@ -194,13 +194,19 @@ class Program:
         """Free the methods that `load_method(name)` has made, and the file. Fresh methods live on. Closing twice is fine."""
         if self._handle is None:
             return
+        failure: EtudeBackendError | None = None
         with self._lock:
             for method in self._methods.values():
-                method.close()
+                try:
+                    method.close()
+                except EtudeBackendError as error:  # the method is closed all the same
+                    failure = failure or error
             self._methods = {}
             handle, self._handle = self._handle, None
         if handle is not None:
             handle.release()
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> Program:
         return self

@@ -563,6 +563,17 @@ def test_exception_in_destroy(runtime):
     assert runtime.backend_registry["Probe"].is_available and backend._adapter.delegates == {}
 
 
+def test_a_program_closes_all_of_its_methods(runtime):
+    backend = Probe(destroy=boom)
+    program = load(runtime, backend, one_delegate("Probe", methods=("forward", "other")))
+    methods = [program["forward"], program["other"]]
+    with pytest.raises(etude.EtudeBackendError, match="bad payload"):
+        program.close()
+    assert len([event for event in backend.events if event[0] == "destroy"]) == 2
+    for closed in (program, *methods):
+        assert "(closed)" in repr(closed)
+
+
 def test_exception_in_is_available(runtime):
     backend = Probe(is_available=boom)
     program = load(runtime, backend)
