@@ -185,6 +185,16 @@ static void ask_segments(const etude_program *program) {
   }
 }
 
+/* Bytes of a tensor at its largest sizes: a program may have resized an input between two rounds. */
+static size_t most_nbytes(const etude_tensor *tensor) {
+  size_t nbytes = etude_scalar_size(tensor->scalar_type);
+
+  for (uint32_t i = 0; i < tensor->rank; i++) {
+    nbytes *= (size_t)(tensor->bounds != NULL ? tensor->bounds : tensor->sizes)[i];
+  }
+  return nbytes;
+}
+
 /* Give each tensor input storage of exactly its bytes, so that a sanitizer sees the first one beyond. */
 static void set_inputs(etude_method *method, fuzz_file file, void *storage[MOST_INPUTS]) {
   etude_error error = ETUDE_ERROR_INIT;
@@ -197,7 +207,7 @@ static void set_inputs(etude_method *method, fuzz_file file, void *storage[MOST_
       continue;
     }
     if (value.tag == ETUDE_VALUE_TENSOR) {
-      const size_t nbytes = etude_tensor_nbytes(value.as.tensor);
+      const size_t nbytes = most_nbytes(value.as.tensor);
 
       if (nbytes > METHOD_BYTES) {
         continue;
