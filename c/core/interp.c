@@ -268,22 +268,22 @@ static etude_status call_delegate(etude_method *method, const etude_instruction 
 }
 
 /* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
-   destination a place of its own. Anything else, or a tensor that must not be written, is replaced as a value. */
+   destination a place of its own. Other values are replaced. */
 static etude_status move(etude_method *method, const etude_value *from, etude_value *to, etude_error *error) {
-  if (from->tag == ETUDE_VALUE_TENSOR && to->tag == ETUDE_VALUE_TENSOR && from->as.tensor != to->as.tensor &&
-      to->as.tensor->scalar_type == from->as.tensor->scalar_type && (to->as.tensor->flags & ETUDE_TENSOR_READONLY) == 0 &&
-      !is_input(method, to)) {
-    const etude_tensor *source = from->as.tensor;
-    etude_tensor *target = to->as.tensor;
-    ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
-    if (etude_tensor_same_layout(source, target)) {
-      const size_t nbytes = etude_tensor_nbytes(source);
-      if (nbytes > 0 && source->data == NULL) return etude_error_set(error, ETUDE_INVALID_STATE, "the value to move has no data");
-      if (nbytes > 0) memmove(target->data, source->data, nbytes);
-      return ETUDE_OK;
-    }
+  if (is_input(method, to)) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "a move into an input");
+  if (from->tag != ETUDE_VALUE_TENSOR || to->tag != ETUDE_VALUE_TENSOR) {
+    *to = *from;
+    return ETUDE_OK;
   }
-  *to = *from;
+  const etude_tensor *source = from->as.tensor;
+  etude_tensor *target = to->as.tensor;
+  ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
+  if (target->scalar_type != source->scalar_type || !etude_tensor_same_layout(source, target)) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a move from %T to %T: dtype or dim order differ", source, target);
+  }
+  const size_t nbytes = etude_tensor_nbytes(source);
+  if (nbytes > 0 && source->data == NULL) return etude_error_set(error, ETUDE_INVALID_STATE, "the value to move has no data");
+  if (nbytes > 0) memmove(target->data, source->data, nbytes);
   return ETUDE_OK;
 }
 

@@ -196,7 +196,7 @@ static size_t most_nbytes(const etude_tensor *tensor) {
 }
 
 /* Give each tensor input storage of exactly its bytes, so that a sanitizer sees the first one beyond. */
-static void set_inputs(etude_method *method, fuzz_file file, void *storage[MOST_INPUTS]) {
+static void set_inputs(etude_method *method, fuzz_file file, etude_buffer storage[MOST_INPUTS]) {
   etude_error error = ETUDE_ERROR_INIT;
 
   for (uint32_t i = 0; i < etude_method_input_count(method) && i < MOST_INPUTS; i++) {
@@ -212,17 +212,18 @@ static void set_inputs(etude_method *method, fuzz_file file, void *storage[MOST_
       if (nbytes > METHOD_BYTES) {
         continue;
       }
-      if (storage[i] == NULL) {
-        storage[i] = malloc(nbytes == 0 ? 1 : nbytes);
+      if (storage[i].data == NULL) {
+        storage[i].data = malloc(nbytes == 0 ? 1 : nbytes);
+        storage[i].size = nbytes;
       }
-      if (storage[i] == NULL) {
+      if (storage[i].data == NULL || nbytes > storage[i].size) { /* a value may become another tensor */
         continue;
       }
       for (size_t j = 0; j < nbytes; j++) {
-        ((uint8_t *)storage[i])[j] = file.data[(j * 7 + i) % file.size];
+        ((uint8_t *)storage[i].data)[j] = file.data[(j * 7 + i) % file.size];
       }
       tensor = *value.as.tensor;
-      tensor.data = storage[i];
+      tensor.data = storage[i].data;
       tensor.capacity = nbytes;
       value.as.tensor = &tensor;
     }
@@ -253,7 +254,7 @@ static void touch_value(const etude_value *value, int depth) {
 
 static void use_method(etude_method *method, fuzz_file file) {
   etude_error error = ETUDE_ERROR_INIT;
-  void *storage[MOST_INPUTS] = {NULL};
+  etude_buffer storage[MOST_INPUTS] = {{NULL, 0}};
 
   for (int round = 0; round < 2; round++) {
     set_inputs(method, file, storage);
@@ -277,7 +278,7 @@ static void use_method(etude_method *method, fuzz_file file) {
   }
   etude_method_reset(method);
   for (size_t i = 0; i < MOST_INPUTS; i++) {
-    free(storage[i]);
+    free(storage[i].data);
   }
 }
 
