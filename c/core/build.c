@@ -133,50 +133,71 @@ static etude_status build_value(etude_builder *b, uint32_t index) {
 
 /* ---- instructions ---- */
 
+static etude_value *value_at(const etude_builder *b, etude_fb_vector indices, uint32_t index) {
+  return &b->method->values[etude_fb_u32_at(&b->plan->fb, indices, index)];
+}
+
+static void add_argument(etude_builder *b, uint32_t value) { *b->pointers++ = &b->method->values[value]; }
+
 static void build_instruction(etude_builder *b, const etude_plan_instruction *from, uint32_t chain_start, etude_instruction *to) {
   const uint32_t count = etude_fb_count(&b->plan->fb, from->args);
   to->kind = (uint8_t)from->kind;
-  to->index = from->index + (from->kind == ETUDE_JUMP_FALSE ? chain_start : 0);
+  to->index = from->index;
+  if (from->kind == ETUDE_JUMP_FALSE) to->index += chain_start;
   to->args = b->pointers;
   to->arg_count = count + from->operand_count;
-  for (uint32_t i = 0; i < to->arg_count; ++i) {
-    const uint32_t value = i < count ? etude_fb_u32_at(&b->plan->fb, from->args, i) : from->operands[i - count];
-    *b->pointers++ = &b->method->values[value];
-  }
+  for (uint32_t i = 0; i < count; ++i) add_argument(b, etude_fb_u32_at(&b->plan->fb, from->args, i));
+  for (uint32_t i = 0; i < from->operand_count; ++i) add_argument(b, from->operands[i]);
 }
 
 /* Chains run one after the other, so they are one list; jumps are shifted to match. */
 static void build_instructions(etude_builder *b) {
   etude_plan *plan = b->plan;
-  uint32_t next = 0;
+  etude_instruction *to = b->method->instructions;
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
     const etude_fb_vector chain = etude_plan_chain(plan, c);
-    const uint32_t start = next;
+    const uint32_t start = (uint32_t)(to - b->method->instructions);
     for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain); ++i) {
       etude_plan_instruction from;
       etude_plan_instruction_read(plan, chain, i, &from);
-      build_instruction(b, &from, start, &b->method->instructions[next++]);
+      build_instruction(b, &from, start, to++);
     }
   }
 }
 
-static etude_value *value_at(const etude_builder *b, etude_fb_vector indices, uint32_t index) {
-  return &b->method->values[etude_fb_u32_at(&b->plan->fb, indices, index)];
+static etude_status missing_operators(etude_plan *plan) {
+  char text[2 * ETUDE_OPERATOR_NAME_SIZE];
+  etude_error_set(plan->error, ETUDE_OPERATOR_MISSING, "operators are needed that this runtime does not have:");
+  for (uint32_t i = 0; etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
+    if (!etude_error_append(plan->error, "\n  %s", text)) break;
+  }
+  return ETUDE_OPERATOR_MISSING;
+}
+
+/* Operators that no instruction calls may be missing. */
+static etude_status find_kernels(etude_builder *b) {
+  etude_method *method = b->method;
+  for (uint32_t i = 0; i < method->operator_count; ++i) {
+    const char *overload;
+    const char *name = etude_plan_operator(b->plan, i, &overload);
+    method->kernels[i] = etude_runtime_find_operator(method->program->runtime, name, overload);
+  }
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    const etude_instruction *call = &method->instructions[i];
+    if (call->kind == ETUDE_KERNEL_CALL && method->kernels[call->index] == NULL) return missing_operators(b->plan);
+  }
+  return ETUDE_OK;
 }
 
 etude_status etude_method_build(etude_builder *b) {
   etude_method *method = b->method;
+  build_instructions(b);
+  ETUDE_TRY(find_kernels(b));
   for (uint32_t i = 0; i < method->value_count; ++i) ETUDE_TRY(build_value(b, i));
   for (uint32_t i = 0; i < method->input_count; ++i) {
     method->inputs[i].value = value_at(b, b->plan->inputs, i);
     method->inputs[i].symbolic = method->inputs[i].value->tag == ETUDE_VALUE_NONE;
   }
   for (uint32_t i = 0; i < method->output_count; ++i) method->outputs[i] = value_at(b, b->plan->outputs, i);
-  for (uint32_t i = 0; i < method->operator_count; ++i) {
-    const char *overload;
-    const char *name = etude_plan_operator(b->plan, i, &overload);
-    method->kernels[i] = etude_runtime_find_operator(method->program->runtime, name, overload);
-  }
-  build_instructions(b);
   return etude_plan_fault(b->plan);
 }

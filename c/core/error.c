@@ -53,16 +53,14 @@ void etude_error_clear(etude_error *error) {
   error->message[0] = '\0';
 }
 
-etude_status etude_error_report(etude_error *error, etude_status status) {
+void etude_error_report(etude_error *error, etude_status status) {
   etude_error_clear(error);
   if (etude_error_room(error) > 0) error->status = status;
-  return status;
 }
 
-etude_status etude_error_report_at(etude_error *error, etude_status status, uint64_t offset) {
+void etude_error_report_at(etude_error *error, etude_status status, uint64_t offset) {
   etude_error_report(error, status);
   if (etude_error_room(error) > 0) error->offset = offset;
-  return status;
 }
 
 void etude_error_subject(etude_error *error, const char *subject) {
@@ -70,22 +68,21 @@ void etude_error_subject(etude_error *error, const char *subject) {
   etude_text_add(error->subject, sizeof error->subject, 0, subject);
 }
 
-etude_status etude_error_report_about(etude_error *error, etude_status status, const char *subject) {
+void etude_error_report_about(etude_error *error, etude_status status, const char *subject) {
   etude_error_report(error, status);
   etude_error_subject(error, subject);
-  return status;
 }
 
-etude_status etude_error_report_within(etude_error *error, etude_status status, const char *subject) {
-  if (etude_error_room(error) == 0) return status;
+void etude_error_report_within(etude_error *error, etude_status status, const char *subject) {
+  if (etude_error_room(error) == 0) return;
   error->status = status;
   if (error->subject[0] == '\0') etude_error_subject(error, subject);
-  return status;
 }
 
 #ifdef ETUDE_NO_ERROR_TEXT
 etude_status(etude_error_set)(etude_error *error, etude_status status, const char *format, ...) {
   (void)format;
-  return etude_error_report(error, status);
+  etude_error_report(error, status);
+  return status;
 }
 #endif

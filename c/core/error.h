@@ -1,4 +1,4 @@
-/* Writing error reports, inside the core. Every function returns the status it is given, so that a caller returns
+/* Writing error reports, inside the core. Those with text return the status they are given, so that a caller returns
    what it reports; `error` may be NULL everywhere.
 
    With ETUDE_NO_ERROR_TEXT the texts and their arguments are left out of the build: reports then carry status, offset
@@ -20,15 +20,15 @@
 /* ---- reports without text ---- */
 
 /* A fresh report: no message, no subject, no offset. */
-etude_status etude_error_report(etude_error *error, etude_status status);
+void etude_error_report(etude_error *error, etude_status status);
 
 /* The same, with the byte of the file at fault, or the name of what is at fault. */
-etude_status etude_error_report_at(etude_error *error, etude_status status, uint64_t offset);
-etude_status etude_error_report_about(etude_error *error, etude_status status, const char *subject);
+void etude_error_report_at(etude_error *error, etude_status status, uint64_t offset);
+void etude_error_report_about(etude_error *error, etude_status status, const char *subject);
 
 /* The report of a callee, which may have written none: gets the status, and the subject (NULL = none) where it names
    none yet. */
-etude_status etude_error_report_within(etude_error *error, etude_status status, const char *subject);
+void etude_error_report_within(etude_error *error, etude_status status, const char *subject);
 
 /* Forget an earlier message, so that etude_error_within can tell whether the callee wrote one. */
 void etude_error_clear(etude_error *error);
@@ -49,18 +49,20 @@ bool etude_error_append(etude_error *error, const char *format, ...);
 
 #else
 
-/* Text and arguments stand in code that never runs: they are checked as ever, and take no room. */
+/* Text and arguments stand in code that never runs: they are checked as ever, and take no room. The status is the
+   value of each macro, where the compiler sees that it is not ETUDE_OK. */
 #define ETUDE_UNSAID(...) (0 && (etude_error_set)(NULL, 0, __VA_ARGS__))
 static inline bool etude_error_unsaid(bool unsaid) { return unsaid; }
+static inline etude_status etude_error_value(etude_status status) { return status; }
 
-#define etude_error_set(error, status, ...) ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report(error, status))
+#define etude_error_set(error, status, ...) ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report(error, status), etude_error_value(status))
 #define etude_error_set_v(error, status, format, list) ((void)(format), (void)(list), etude_error_report(error, status))
 #define etude_error_at(error, status, offset, ...) \
-  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_at(error, status, offset))
+  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_at(error, status, offset), etude_error_value(status))
 #define etude_error_about(error, status, subject, ...) \
-  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_about(error, status, subject))
+  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_about(error, status, subject), etude_error_value(status))
 #define etude_error_within(error, status, subject, ...) \
-  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_within(error, status, subject))
+  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_within(error, status, subject), etude_error_value(status))
 #define etude_error_append(error, ...) ((void)(error), etude_error_unsaid(ETUDE_UNSAID(__VA_ARGS__)))
 
 #endif

@@ -252,19 +252,14 @@ static etude_status instruction_error(const etude_method *method, etude_status s
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_kernel_context ctx = {method, error};
-  const etude_status status =
-      method->kernels[instruction->index](&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
-  etude_method_reset_scratch(method);
-  return status;
+  return method->kernels[instruction->index](&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
 }
 
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_init_context *delegate = &method->delegates[instruction->index];
   etude_execute_context ctx = {method, delegate};
-  const etude_status status = delegate->backend->vtable.execute(
+  return delegate->backend->vtable.execute(
       delegate->backend->self, &ctx, delegate->handle, (etude_value *const *)instruction->args, instruction->arg_count, error);
-  etude_method_reset_scratch(method);
-  return status;
 }
 
 /* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
@@ -324,6 +319,7 @@ static etude_status run_instruction(etude_method *method, etude_error *error) {
       }
       break;
   }
+  etude_method_reset_scratch(method);
   if (status != ETUDE_OK) return instruction_error(method, status, error);
   method->position = next;
   return ETUDE_OK;

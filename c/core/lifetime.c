@@ -9,7 +9,7 @@
 #include "deps.h"
 #include "segment.h"
 
-/* More tensors, or items of lists, than this are not analysed: inputs must then be set before each execution. */
+/* More tensors, inputs, or items of lists, than this are not analysed: inputs must then be set before each execution. */
 #define MOST_TENSORS 16384u
 #define MOST_ITEMS 100000000u
 
@@ -222,7 +222,7 @@ etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   const size_t size = method->tensor_count * sizeof(span);
   analysis a = {method, NULL, 0, MOST_ITEMS, false};
   if (method->tensor_count == 0) return ETUDE_OK;
-  if (method->tensor_count > MOST_TENSORS) return not_analysed(method);
+  if (method->tensor_count > MOST_TENSORS || method->input_count > MOST_TENSORS) return not_analysed(method);
   a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);
   if (a.spans == NULL) return ETUDE_OUT_OF_MEMORY;
   const etude_status status = judge(&a, plan);

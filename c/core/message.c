@@ -159,7 +159,8 @@ etude_status etude_error_within(etude_error *error, etude_status status, const c
   memmove(message + length, message, kept);
   memcpy(message, prefix, length);
   message[length + kept] = '\0';
-  return etude_error_report_within(error, status, subject);
+  etude_error_report_within(error, status, subject);
+  return status;
 }
 
 bool etude_error_append(etude_error *error, const char *format, ...) {

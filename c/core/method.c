@@ -243,17 +243,6 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
 
 /* ---- life ---- */
 
-static etude_status missing_operators(etude_plan *plan) {
-  char text[2 * ETUDE_OPERATOR_NAME_SIZE];
-  if (!etude_plan_missing_operator(plan, 0, text, sizeof text)) return ETUDE_OK;
-  etude_error_about(plan->error, ETUDE_OPERATOR_MISSING, plan->name,
-                    "method %q needs operators that this runtime does not have:", plan->name);
-  for (uint32_t i = 0; etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
-    if (!etude_error_append(plan->error, "\n  %s", text)) break;
-  }
-  return ETUDE_OPERATOR_MISSING;
-}
-
 static etude_status check_limit(const etude_plan *plan, uint64_t needed, uint64_t limit) {
   if (limit == 0) limit = ETUDE_DEFAULT_MEMORY_LIMIT;
   if (needed <= limit && needed <= SIZE_MAX / 2) return ETUDE_OK;
@@ -329,7 +318,6 @@ etude_status etude_method_load(
   ETUDE_TRY(etude_program_find_method(program, name, &index, error));
   ETUDE_TRY(etude_plan_open(program, index, &plan, error));
   ETUDE_TRY(etude_plan_check(&plan, &counts));
-  ETUDE_TRY(missing_operators(&plan));
   return load(program, &plan, index, &counts, &settings, out_method);
 }
 

@@ -18,7 +18,7 @@ typedef struct etude_builder {
    which there need be none yet (`block` NULL) where only that is asked. */
 uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *counts, uint8_t *block);
 
-/* build.c: values, tensors, instructions, from a plan that has been checked. */
+/* build.c: instructions, tensors and values, from a plan that has been checked. Missing operators are listed first. */
 etude_status etude_method_build(etude_builder *builder);
 
 /* Bytes of a method before loading; `structures` is the size of its block. */

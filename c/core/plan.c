@@ -167,19 +167,16 @@ etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain) {
 void etude_plan_instruction_read(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_instruction *out) {
   const etude_fb_table instruction = etude_fb_element(&plan->fb, chain, index);
   const etude_fb_table call = etude_fb_child(&plan->fb, instruction, 1);
-  const uint32_t first = etude_fb_u32(&plan->fb, call, 0);
   out->kind = etude_fb_u8(&plan->fb, instruction, 0);
-  out->index = 0;
+  out->operands[0] = etude_fb_u32(&plan->fb, call, 0);
+  out->operands[1] = etude_fb_u32(&plan->fb, call, 1);
+  out->operand_count = out->kind == ETUDE_MOVE_CALL ? 2 : 1;
+  out->index = out->kind == ETUDE_JUMP_FALSE ? out->operands[1] : 0;
   out->args.at = 0;
+  if (out->kind != ETUDE_KERNEL_CALL && out->kind != ETUDE_DELEGATE_CALL) return;
   out->operand_count = 0;
-  if (out->kind == ETUDE_KERNEL_CALL || out->kind == ETUDE_DELEGATE_CALL) {
-    out->index = first;
-    out->args = etude_fb_vector_of(&plan->fb, call, 1, 4);
-    return;
-  }
-  out->operands[out->operand_count++] = first;
-  if (out->kind == ETUDE_MOVE_CALL) out->operands[out->operand_count++] = etude_fb_u32(&plan->fb, call, 1);
-  if (out->kind == ETUDE_JUMP_FALSE) out->index = etude_fb_u32(&plan->fb, call, 1);
+  out->index = out->operands[0];
+  out->args = etude_fb_vector_of(&plan->fb, call, 1, 4);
 }
 
 void etude_plan_delegate_read(etude_plan *plan, uint32_t index, etude_plan_delegate *out) {

@@ -159,14 +159,14 @@ static etude_status open_externals(etude_program *program, const etude_program_c
 
 /* InternalConsistency: all plans, whose entries together are bounded by the file's size as those of one are. */
 static etude_status check_plans(const etude_program *program, etude_error *error) {
-  uint64_t work = 0;
+  uint32_t work = 0;
   for (uint32_t i = 0; i < program->method_count; ++i) {
     etude_plan plan;
     etude_plan_counts counts;
     ETUDE_TRY(etude_plan_open(program, i, &plan, error));
     ETUDE_TRY(etude_plan_check(&plan, &counts));
-    work += counts.work + counts.dims;
-    if (work > 4 * (uint64_t)program->file.flatbuffer_size) {
+    work += (counts.work + counts.dims) / 4; /* both below 2^31 */
+    if (work > program->file.flatbuffer_size) {
       return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the plans have more entries than the file has bytes");
     }
   }

@@ -90,16 +90,12 @@ etude_status etude_tensor_resize(
   }
   if (rank == 0) return ETUDE_OK;
   if (memcmp(sizes, tensor->sizes, rank * sizeof *sizes) == 0) return ETUDE_OK;
-  const int32_t *bounds = tensor->bounds != NULL ? tensor->bounds : tensor->sizes;
+  const bool fixed = tensor->bounds == NULL;
+  const int32_t *bounds = fixed ? tensor->sizes : tensor->bounds;
   for (uint32_t i = 0; i < rank; ++i) {
-    if (tensor->bounds == NULL && sizes[i] != bounds[i]) {
-      return etude_error_set(error, ETUDE_NOT_SUPPORTED, "dimension %u is fixed to %d, got %d (expected sizes %D, got %D)",
-                             i, bounds[i], sizes[i], bounds, rank, sizes, rank);
-    }
-    if (sizes[i] < 0 || sizes[i] > bounds[i]) {
-      return etude_error_set(error, ETUDE_NOT_SUPPORTED, "dimension %u is %d, beyond its bound %d (bounds %D, got %D)", i,
-                             sizes[i], bounds[i], bounds, rank, sizes, rank);
-    }
+    if (sizes[i] == bounds[i] || (!fixed && sizes[i] >= 0 && sizes[i] < bounds[i])) continue;
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "dimension %u must be %s%d, got %d (%D, got %D)", i,
+                           fixed ? "" : "at most ", bounds[i], sizes[i], bounds, rank, sizes, rank);
   }
   int32_t strides[ETUDE_MAX_RANK];
   if (!etude_strides_from_dim_order(sizes, tensor->dim_order, rank, strides)) {
