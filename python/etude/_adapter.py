@@ -15,7 +15,7 @@ from etude import _context, _pending
 from etude._context import Delegate, ExecuteContext, InitContext
 from etude._lease import Lease
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
-from etude._option_rows import BOOL, INT, STRING, Value, backend_name, read_items
+from etude._option_rows import STRING, Value, backend_name, read_items, write_value
 from etude.backend import Backend, Field
 from etude.errors import EtudeBackendError, EtudeError, EtudeStateError, EtudeTypeError
 
@@ -135,13 +135,7 @@ class Adapter:
     def get_option(self, item: CData) -> None:
         """Read a read-only option."""
         field = self.backend._fields[text(item.key)]
-        value = field.take(field.__get__(self.backend))
-        if isinstance(value, bool):
-            item.type, item.value.bool_value = BOOL, value
-        elif isinstance(value, int):
-            item.type, item.value.int_value = INT, value
-        else:
-            item.type, item.value.string = STRING, value.encode()
+        write_value(item, "its value", field.key, field.take(field.__get__(self.backend)))
 
 
 def register(runtime: Handle, backend: Backend) -> None:

@@ -72,9 +72,13 @@ def plain(value: object) -> Value | None:
     return str(value) if isinstance(value, str) else None
 
 
-def _write(backend: str, key: str, value: object, item: CData) -> None:
-    where = f"backend {backend!r}, option {key!r}"
-    item.key = option_key(backend, key)
+def option_string(value: str, where: str, subject: object) -> bytes:
+    """A string value for C. Whether it may be empty is a matter of the schema."""
+    return _encode(value, _STRING_BYTES, f"{where}: the string", subject, empty=True)
+
+
+def write_value(item: CData, where: str, key: str, value: object) -> None:
+    """Write type and value of `item`, an `etude_option`; `where` begins the messages."""
     taken = plain(value)
     if taken is None:
         words = f"{where}: an option is a bool, int or str, not {value!r:.80} of type {type(value).__name__}"
@@ -85,8 +89,8 @@ def _write(backend: str, key: str, value: object, item: CData) -> None:
         if not INT_MIN <= taken <= INT_MAX:
             raise _fail(EtudeValueError, f"{where}: {taken} does not fit in 32 bits ({INT_MIN} to {INT_MAX})", key)
         item.type, item.value.int_value = INT, taken
-    else:  # whether it may be empty is a matter of the schema
-        item.type, item.value.string = STRING, _encode(taken, _STRING_BYTES, f"{where}: the string", key, empty=True)
+    else:
+        item.type, item.value.string = STRING, option_string(taken, where, key)
 
 
 def read_value(kind: int, value: CData) -> Value:
@@ -124,7 +128,8 @@ class OptionRows:
             raise _fail(EtudeTypeError, words, backend)
         items = ffi.new("etude_option[]", max(len(values), 1))
         for i, (key, value) in enumerate(values.items()):
-            _write(backend, key, value, items[i])
+            items[i].key = option_key(backend, key)
+            write_value(items[i], f"backend {backend!r}, option {key!r}", key, value)
         row.items, row.count = items, len(values)
         self._items.append(items)
         self.keys[backend] = list(values)

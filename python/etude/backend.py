@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from etude import _context
 from etude._context import ExecuteContext, InitContext
-from etude._option_rows import BOOL, INT, INT_MAX, INT_MIN, STRING, Value, option_key, plain
+from etude._option_rows import BOOL, INT, INT_MAX, INT_MIN, STRING, Value, option_key, option_string, plain
 from etude.errors import EtudeTypeError, EtudeValueError
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ class Field:
             raise EtudeValueError(f"{where}: scope is one of {_SCOPES}, effect one of {_EFFECTS}; not {self.scope!r}, {self.effect!r}")
         self._check_range(where)
         option_key(owner, self.key)
+        for text in (self.help, *self.choices, self.default):
+            if isinstance(text, str):
+                option_string(text, where, self.key)
 
     def _check_range(self, where: str) -> None:
         bounded = self.minimum is not None or self.maximum is not None
@@ -118,6 +121,9 @@ class Field:
         elif bounded:
             self.minimum = INT_MIN if self.minimum is None else self.minimum
             self.maximum = INT_MAX if self.maximum is None else self.maximum
+        for value in (self.default, self.minimum, self.maximum):
+            if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
+                raise EtudeValueError(f"{where}: {value} does not fit in 32 bits")
         if self.minimum == 0 and self.maximum == 0 and not self.choices:
             raise EtudeValueError(f"{where}: an option with one value only is none")
 

@@ -407,6 +407,12 @@ def test_fields_are_inherited(registry):
         (True, {"choices": ("a",)}, ValueError),
         (0, {"minimum": 0, "maximum": 0}, ValueError),
         (0, {"choices": ("a", "b"), "maximum": 5}, ValueError),
+        (2**31, {}, ValueError),
+        (0, {"minimum": -(2**31) - 1}, ValueError),
+        ("nul \0", {}, ValueError),
+        ("a", {"choices": ("a", "b\0")}, ValueError),
+        ("a", {"choices": ("a", "b" * 256)}, ValueError),
+        ("x" * 256, {}, ValueError),
     ],
 )
 def test_declarations_that_contradict_themselves(default, options, kind):
@@ -427,7 +433,7 @@ def test_names_and_annotations_are_checked(registry):
 
     with pytest.raises(ValueError, match="64 bytes"):
         type("C", (etude.Backend,), {"k" * 64: etude.option(1, help="h")})
-    for default, options in ((11, {"maximum": 10}), ("c", {"choices": ("a", "b")}), ("x" * 256, {})):
+    for default, options in ((11, {"maximum": 10}), ("c", {"choices": ("a", "b")}), (5, {"minimum": 9, "maximum": 1})):
         wrong = type("D", (etude.Backend,), {"key": etude.option(default, help="h", **options)})
         with pytest.raises(ValueError, match="'key'"):
             registry.register(wrong())
@@ -447,6 +453,18 @@ def test_read_only_fields_belong_to_the_backend(registry):
     with pytest.raises(etude.EtudeBackendError, match=r"'ScaleBackend', option 'loaded'.*TypeError") as caught:
         registry.get_option("ScaleBackend", "loaded")
     assert isinstance(caught.value.__cause__, TypeError)
+
+
+@pytest.mark.parametrize("value", ["x" * 256, "ä" * 128, "a\0b", 2**31, 1.5, None])
+def test_a_getter_that_gives_the_impossible(registry, value):
+    class Wrong(etude.Backend):
+        text: str = etude.option("", getter=lambda self: value, help="h")
+        number: int = etude.option(0, getter=lambda self: value, help="h")
+
+    registry.register(Wrong())
+    for key in ("text", "number"):
+        with pytest.raises((ValueError, TypeError), match=key):
+            registry.get_option("Wrong", key)
 
 
 def test_conformance(registry):
