@@ -751,6 +751,26 @@ static void test_reset_of_all_keys(void) {
   CHECK(bench_close(&b));
 }
 
+/* A key set to its default is set; a key that was reset is not. */
+static void test_set_and_unset_are_told_apart(void) {
+  bench b;
+  bool is_set = true;
+
+  CHECK_OK(bench_open(&b), &b.error);
+  CHECK_OK(etude_runtime_option_is_set(b.runtime, CONTEXT, "threads", &is_set, &b.error), &b.error);
+  CHECK(!is_set);
+  CHECK_OK(set_int(&b, CONTEXT, "threads", 1), &b.error);
+  CHECK_OK(etude_runtime_option_is_set(b.runtime, CONTEXT, "threads", &is_set, &b.error), &b.error);
+  CHECK(is_set);
+  CHECK_OK(etude_runtime_reset_option(b.runtime, CONTEXT, "threads", &b.error), &b.error);
+  CHECK_OK(etude_runtime_option_is_set(b.runtime, CONTEXT, "threads", &is_set, &b.error), &b.error);
+  CHECK(!is_set);
+  CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_option_is_set(b.runtime, CONTEXT, "thread", &is_set, &b.error), &b.error);
+  CHECK(strcmp(b.error.subject, "thread") == 0);
+  CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_option_is_set(b.runtime, "Nope", "threads", &is_set, &b.error), &b.error);
+  CHECK(bench_close(&b));
+}
+
 /* ---- memory that runs out ---- */
 
 static etude_status use_options(bench *b) {
@@ -867,6 +887,7 @@ int main(void) {
   RUN(test_options_for_a_backend_that_is_not_used);
   RUN(test_reading_an_unknown_key_is_an_error);
   RUN(test_reset_of_all_keys);
+  RUN(test_set_and_unset_are_told_apart);
   RUN(test_each_allocation_fails_once);
   RUN(test_registering_runs_out_of_memory);
   return TEST_END();
