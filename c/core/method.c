@@ -11,12 +11,6 @@
 
 /* ---- how much ---- */
 
-/* Add to a sum, which stays at the largest number once it is there. */
-static void grow(uint64_t *sum, uint64_t more) {
-  *sum += more;
-  if (*sum < more) *sum = UINT64_MAX;
-}
-
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
   etude_method unused;
   etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL};
@@ -28,15 +22,15 @@ void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_
     const uint64_t size = etude_plan_buffer_size(plan, i);
     if (size == 0) continue;
     if (etude_program_shares(plan->program, i)) {
-      grow(&out->shared, etude_program_shared_size(plan->program, i));
+      etude_checked_grow(&out->shared, etude_program_shared_size(plan->program, i));
     } else {
-      grow(&out->planned, size);
+      etude_checked_grow(&out->planned, size);
     }
   }
   out->total = out->structures;
-  grow(&out->total, out->unplanned);
-  grow(&out->total, out->shared);
-  grow(&out->total, out->planned);
+  etude_checked_grow(&out->total, out->unplanned);
+  etude_checked_grow(&out->total, out->shared);
+  etude_checked_grow(&out->total, out->planned);
   out->peak = out->structures + etude_analysis_size(counts);
   if (out->peak < out->total) out->peak = out->total;
 }

@@ -131,92 +131,84 @@ void etude_option_unsee(etude_init_context *ctx) {
   ctx->owns_seen = false;
 }
 
-/* The winning value of a key, and its type; *out_text, for strings at load, is where it lives. */
-static etude_status find_value(const etude_init_context *ctx, const char *key, bool now, int32_t *out_type,
-                               etude_option_value *out, const char **out_text, etude_error *error) {
+/* Where the winning value of a key stands: a bool, an int32_t or a string, as `type` says it must be. With `live`, what
+   takes effect at once is in the process-wide store itself: hold the lock until it has been read. */
+static etude_status find_value(
+    const etude_init_context *ctx, const char *key, int32_t type, bool live, const void **out, etude_error *error) {
   const etude_method *method = ctx->method;
   const etude_backend_entry *entry = ctx->backend;
+  int32_t found;
   const etude_option *item = find_row_item(method->options, entry->name, key);
   if (item == NULL) item = find_row_item(method->program->options, entry->name, key);
   if (item != NULL) {
-    *out_type = item->type;
-    *out = item->value;
-    *out_text = item->value.string;
-    return ETUDE_OK;
+    found = item->type;
+    *out = &item->value;
+  } else {
+    const etude_option_schema *schema = etude_option_find(entry, key);
+    if (schema == NULL) return etude_option_unknown(entry, key, error);
+    if ((schema->flags & ETUDE_OPTION_EFFECT_NOW) == 0) live = false;
+    found = schema->type;
+    *out = etude_option_store_at(entry, live ? entry->store : ctx->seen, schema);
   }
-  const etude_option_schema *schema = etude_option_find(entry, key);
-  if (schema == NULL) return etude_option_unknown(entry, key, error);
-  *out_type = schema->type;
-  const bool at_once = now && (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
-  const etude_option_store *store = at_once ? entry->store : ctx->seen;
-  etude_lock(method->program->runtime);
-  (void)etude_option_store_get(entry, store, schema, out);
-  etude_unlock(method->program->runtime);
-  if (!at_once) *out_text = etude_option_store_at(entry, store, schema); /* this store does not change */
-  return ETUDE_OK;
-}
-
-static etude_status get(const etude_init_context *ctx, const char *key, int32_t type, bool now, etude_option_value *out,
-                        const char **out_text, etude_error *error) {
-  int32_t found = type;
-  *out_text = NULL;
-  ETUDE_TRY(find_value(ctx, key, now, &found, out, out_text, error));
   if (found == type) return ETUDE_OK;
-  return etude_error_about(error, ETUDE_INVALID_TYPE, key, "backend %q, option %q: it is of type %s, asked for as %s",
-                           ctx->backend->name, key, etude_option_type_name(found), etude_option_type_name(type));
+  return etude_error_about(error, ETUDE_INVALID_TYPE, key, "backend %q, option %q: it is of type %s, asked for as %s", entry->name,
+                           key, etude_option_type_name(found), etude_option_type_name(type));
 }
 
 etude_status etude_init_context_option_bool(
     const etude_init_context *ctx, const char *key, bool *out_value, etude_error *error) {
-  etude_option_value value;
-  const char *text;
-  ETUDE_TRY(get(ctx, key, ETUDE_OPTION_BOOL, false, &value, &text, error));
-  *out_value = value.bool_value;
+  const void *value;
+  ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_BOOL, false, &value, error));
+  *out_value = *(const bool *)value;
   return ETUDE_OK;
 }
 
 etude_status etude_init_context_option_int(
     const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
-  etude_option_value value;
-  const char *text;
-  ETUDE_TRY(get(ctx, key, ETUDE_OPTION_INT, false, &value, &text, error));
-  *out_value = value.int_value;
+  const void *value;
+  ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_INT, false, &value, error));
+  *out_value = *(const int32_t *)value;
   return ETUDE_OK;
 }
 
 etude_status etude_init_context_option_string(
     const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error) {
-  etude_option_value value;
-  return get(ctx, key, ETUDE_OPTION_STRING, false, &value, out_value, error);
+  const void *value;
+  ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_STRING, false, &value, error));
+  *out_value = value;
+  return ETUDE_OK;
+}
+
+/* Copy the present value, of which a string may be shorter than `size`, under the lock. */
+static etude_status copy_value(
+    const etude_execute_context *ctx, const char *key, int32_t type, void *out, size_t size, etude_error *error) {
+  const etude_runtime *runtime = ctx->method->program->runtime;
+  const void *value;
+  size_t needed = size;
+  etude_lock(runtime);
+  const etude_status status = find_value(ctx->delegate, key, type, true, &value, error);
+  if (status == ETUDE_OK) {
+    if (type == ETUDE_OPTION_STRING) needed = strlen(value) + 1;
+    if (needed <= size) memcpy(out, value, needed);
+  }
+  etude_unlock(runtime);
+  if (needed <= size) return status;
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "option %q has %z bytes, there is room for %z", key, needed, size);
 }
 
 etude_status etude_execute_context_option_bool(
     const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error) {
-  etude_option_value value;
-  const char *text;
-  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_BOOL, true, &value, &text, error));
-  *out_value = value.bool_value;
-  return ETUDE_OK;
+  return copy_value(ctx, key, ETUDE_OPTION_BOOL, out_value, sizeof *out_value, error);
 }
 
 etude_status etude_execute_context_option_int(
     const etude_execute_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
-  etude_option_value value;
-  const char *text;
-  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_INT, true, &value, &text, error));
-  *out_value = value.int_value;
-  return ETUDE_OK;
+  return copy_value(ctx, key, ETUDE_OPTION_INT, out_value, sizeof *out_value, error);
 }
 
 etude_status etude_execute_context_option_string(
     const etude_execute_context *ctx, const char *key, char *out_value, size_t size, etude_error *error) {
-  etude_option_value value;
-  const char *text;
-  ETUDE_TRY(get(ctx->delegate, key, ETUDE_OPTION_STRING, true, &value, &text, error));
-  const size_t length = strlen(value.string);
-  if (length >= size) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "option %q has %z bytes, there is room for %z", key, length + 1, size);
-  memcpy(out_value, value.string, length + 1);
-  return ETUDE_OK;
+  return copy_value(ctx, key, ETUDE_OPTION_STRING, out_value, size, error);
 }
 
 /* ---- explaining ---- */
@@ -236,10 +228,8 @@ etude_status etude_method_explain_option(
   const etude_backend_entry *entry = etude_runtime_find_backend(runtime, backend);
   if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
   const etude_option_schema *schema = etude_option_find(entry, key);
-  const uint32_t struct_size = out_explanation->struct_size;
   etude_option_explanation e;
   memset(&e, 0, sizeof e);
-  e.struct_size = struct_size;
   if (schema != NULL) {
     e.type = schema->type;
     e.is_set[ETUDE_ORIGIN_DEFAULT] = true;
@@ -257,6 +247,6 @@ etude_status etude_method_explain_option(
   if (schema == NULL && of_program == NULL && of_method == NULL) return etude_option_unknown(entry, key, error);
   note_layer(&e, ETUDE_ORIGIN_PROGRAM, of_program);
   note_layer(&e, ETUDE_ORIGIN_METHOD, of_method);
-  memcpy(out_explanation, &e, struct_size < sizeof e ? struct_size : sizeof e);
+  etude_struct_write(out_explanation, &e, sizeof e);
   return ETUDE_OK;
 }

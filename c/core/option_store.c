@@ -46,7 +46,7 @@ void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *
 
 etude_option_store *etude_option_store_copy(
     const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error) {
-  etude_option_store *copy = etude_alloc_zeros(allocator, entry->store->size, error);
+  etude_option_store *copy = etude_alloc_block(allocator, entry->store->size, error);
   if (copy == NULL) return NULL;
   etude_lock(runtime);
   memcpy(copy, entry->store, entry->store->size);

@@ -1,9 +1,15 @@
 /* The runtime: lists of kernel tables and backends, and the hooks. */
+#include "checked.h"
 #include "deps.h"
 #include "objects.h"
 #include "options.h"
 
 /* ---- callers' structs, memory ---- */
+
+void etude_checked_grow(uint64_t *sum, uint64_t more) {
+  *sum += more;
+  if (*sum < more) *sum = UINT64_MAX;
+}
 
 void etude_struct_read(void *to, size_t size, const void *from) {
   uint32_t have = 0;
