@@ -18,6 +18,9 @@
 /* Longest operator name, overload included. ExecuTorch's limit is 99. */
 #define ETUDE_OPERATOR_NAME_SIZE 128
 
+/* The last two characters of this many tell most operators apart: those behind "aten::". */
+#define ETUDE_LONG_NAME 8
+
 /* Distinct missing operators that are listed for a method. */
 #define ETUDE_MOST_MISSING_OPERATORS 64
 

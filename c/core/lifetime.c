@@ -16,6 +16,7 @@
 #define NEVER UINT32_MAX
 
 typedef struct span {
+  struct span *next; /* another one that is live */
   size_t offset; /* the memory of the method has been found to fit the machine */
   size_t size;
   uint32_t buffer; /* NEVER = not planned */
@@ -27,11 +28,14 @@ typedef struct span {
   bool touched;
   bool in_place; /* an in-place operator updates it */
   bool made;     /* its first use was as a result */
+  bool checked;  /* for what lies where it is made */
 } span;
 
 typedef struct analysis {
   etude_method *method;
+  etude_plan *plan;
   span *spans;
+  span *live;     /* defined once, and perhaps read later */
   uint32_t at; /* 1 + present instruction */
   uint32_t steps; /* items of lists that may still be looked at: many instructions may take one long list */
   bool jumps;
@@ -163,30 +167,76 @@ static bool is_state(const span *s) {
   return s->buffer != NEVER && !s->is_input && (s->named || (s->in_place && !s->made));
 }
 
-/* `written` is overwritten at instruction `first`: is `kept` needed before and after that? */
-static bool clobbers(const analysis *a, const span *written, const span *kept) {
-  if (is_state(kept)) return !is_state(written) || written->offset != kept->offset || written->size != kept->size;
-  if (a->jumps || kept->last == 0) return false;
-  const bool defined_once = kept->is_input ? kept->writes == 0 : kept->made && kept->writes == 1;
-  if (!defined_once || written->writes != 1 || !written->made) return false;
-  const uint32_t from = kept->is_input ? 0 : kept->first;
-  return from < written->first && written->first < kept->last;
+static etude_status clash(const analysis *a, const span *written, const span *kept) {
+  return etude_error_set(a->plan->error, ETUDE_NOT_SUPPORTED,
+                         "the memory plan puts tensor %u (memory %u, offset %z) over %s %u, which is still needed",
+                         (uint32_t)(written - a->spans), written->buffer + 1, written->offset,
+                         is_state(kept) ? "state buffer" : "tensor", (uint32_t)(kept - a->spans));
 }
 
-static etude_status check_overlaps(const analysis *a, etude_error *error) {
-  const uint32_t count = a->method->tensor_count;
-  for (uint32_t i = 0; i < count; ++i) {
+/* Nothing but the same state may be written over a state buffer. */
+static etude_status check_state(const analysis *a, const span *kept) {
+  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
     const span *written = &a->spans[i];
-    if (written->buffer == NEVER || written->writes == 0) continue;
-    for (uint32_t j = 0; j < count; ++j) {
-      const span *kept = &a->spans[j];
-      if (i == j || !overlap(written, kept) || !clobbers(a, written, kept)) continue;
-      return etude_error_set(error, ETUDE_NOT_SUPPORTED,
-                             "the memory plan puts tensor %u (memory %u, offset %z) over %s %u, which is still needed", i,
-                             written->buffer + 1, written->offset, is_state(kept) ? "state buffer" : "tensor", j);
+    if (written == kept || written->writes == 0 || !overlap(written, kept)) continue;
+    if (!is_state(written) || written->offset != kept->offset || written->size != kept->size) return clash(a, written, kept);
+  }
+  return ETUDE_OK;
+}
+
+static void keep(analysis *a, span *s) {
+  s->checked = true;
+  s->next = a->live;
+  a->live = s;
+}
+
+/* The present instruction makes a tensor that it alone writes: nothing else may be needed there before and after. */
+static etude_status check_made(analysis *a, span *written) {
+  for (span **link = &a->live; *link != NULL;) {
+    span *kept = *link;
+    if (kept->last <= a->at) {
+      *link = kept->next;
+      continue;
+    }
+    if (kept->first < a->at && overlap(written, kept)) return clash(a, written, kept);
+    link = &kept->next;
+  }
+  if (!written->is_input && !is_state(written)) keep(a, written);
+  return ETUDE_OK;
+}
+
+static etude_status check_argument(analysis *a, const etude_value *value) {
+  span *s = span_of(a, value);
+  if (s == NULL || s->buffer == NEVER || !s->made || s->writes != 1 || s->first != a->at || s->checked) return ETUDE_OK;
+  return check_made(a, s);
+}
+
+/* Follow the instructions with the tensors that are live. Which of them come to run, and in which order, has to be known. */
+static etude_status check_instructions(analysis *a) {
+  const etude_method *method = a->method;
+  for (uint32_t i = 0; i < method->input_count; ++i) {
+    span *s = span_of(a, method->inputs[i].value);
+    if (s != NULL && s->buffer != NEVER && s->writes == 0 && !s->checked) keep(a, s);
+  }
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    const etude_instruction *instruction = &method->instructions[i];
+    a->at = i + 1;
+    for (uint32_t k = 0; k < instruction->arg_count; ++k) {
+      const etude_value *value = instruction->args[k];
+      ETUDE_TRY(check_argument(a, value));
+      for (uint32_t j = 0; is_list(value) && j < value->count && a->steps > 0; ++j, --a->steps) {
+        ETUDE_TRY(check_argument(a, value->as.items[j]));
+      }
     }
   }
   return ETUDE_OK;
+}
+
+static etude_status check_overlaps(analysis *a) {
+  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
+    if (is_state(&a->spans[i])) ETUDE_TRY(check_state(a, &a->spans[i]));
+  }
+  return a->jumps ? ETUDE_OK : check_instructions(a);
 }
 
 static void mark_inputs(const analysis *a) {
@@ -215,12 +265,13 @@ static etude_status judge(analysis *a, etude_plan *plan) {
   }
   if (a->steps == 0) return not_analysed(method);
   mark_inputs(a);
-  return check_overlaps(a, plan->error);
+  ETUDE_TRY(check_overlaps(a));
+  return a->steps == 0 ? not_analysed(method) : ETUDE_OK;
 }
 
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   const size_t size = method->tensor_count * sizeof(span);
-  analysis a = {method, NULL, 0, MOST_ITEMS, false};
+  analysis a = {method, plan, NULL, NULL, 0, MOST_ITEMS, false};
   if (method->tensor_count == 0) return ETUDE_OK;
   if (method->tensor_count > MOST_TENSORS || method->input_count > MOST_TENSORS) return not_analysed(method);
   a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);

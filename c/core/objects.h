@@ -13,6 +13,7 @@ typedef struct etude_kernel_table {
   struct etude_kernel_table *next;
   const etude_kernel *kernels;
   uint32_t count;
+  bool long_names; /* all have at least ETUDE_LONG_NAME characters */
 } etude_kernel_table;
 
 /* A registered backend. With a schema, `store` holds its process-wide options. */

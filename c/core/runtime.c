@@ -106,10 +106,18 @@ static bool is_operator(const char *full, const char *name, const char *overload
   return *full == '.' && strcmp(full + 1, overload) == 0;
 }
 
+/* Both names are long: is it sure that they differ? */
+static bool differ(const char *full, const char *name) {
+  return full[ETUDE_LONG_NAME - 2] != name[ETUDE_LONG_NAME - 2] || full[ETUDE_LONG_NAME - 1] != name[ETUDE_LONG_NAME - 1];
+}
+
 static const etude_kernel *find_kernel(const etude_runtime *runtime, const char *name, const char *overload) {
+  const bool is_long = strlen(name) >= ETUDE_LONG_NAME;
   for (const etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) {
     for (uint32_t i = 0; i < table->count; ++i) {
-      if (is_operator(table->kernels[i].name, name, overload)) return &table->kernels[i];
+      const char *full = table->kernels[i].name;
+      if (is_long && table->long_names && differ(full, name)) continue;
+      if (is_operator(full, name, overload)) return &table->kernels[i];
     }
   }
   return NULL;
@@ -127,11 +135,13 @@ const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, cons
 etude_status etude_runtime_add_kernels(
     etude_runtime *runtime, const etude_kernel *kernels, uint32_t count, etude_error *error) {
   etude_kernel_table **end = &runtime->tables;
+  bool long_names = true;
   for (; *end != NULL; end = &(*end)->next) {
     if ((*end)->kernels == kernels && (*end)->count == count) return ETUDE_OK;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const etude_kernel *have = find_kernel(runtime, kernels[i].name, "");
+    long_names = long_names && strlen(kernels[i].name) >= ETUDE_LONG_NAME;
     if (have == NULL || have->function == kernels[i].function) continue;
     return etude_error_about(error, ETUDE_ALREADY_REGISTERED, kernels[i].name,
                              "kernel %q is registered already, with another function", kernels[i].name);
@@ -140,6 +150,7 @@ etude_status etude_runtime_add_kernels(
   if (table == NULL) return ETUDE_OUT_OF_MEMORY;
   table->kernels = kernels;
   table->count = count;
+  table->long_names = long_names;
   *end = table;
   return ETUDE_OK;
 }
