@@ -223,7 +223,10 @@ def _check_declared(cls: type[Backend], base: type, field: Field) -> None:
     if base is Backend or hasattr(Backend, field.key):
         raise EtudeValueError(f"{cls.__name__}.{field.key}: an option can't have the name of a member of etude.Backend")
     field.check(cls.__name__)
-    declared = inspect.get_annotations(base).get(field.key)
+    try:
+        declared = inspect.get_annotations(base).get(field.key)
+    except Exception:  # where they are evaluated late, names may be there for type checkers only
+        return
     if declared in (bool, int, str, "bool", "int", "str"):
         name = declared if isinstance(declared, str) else declared.__name__
         if name != type(field.default).__name__:
