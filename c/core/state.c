@@ -21,12 +21,11 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
    there are no more tensors. Most values are elsewhere, so the place is looked at before the tensor is decoded. */
 static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
   while (*index < plan->value_count && *steps > 0) {
-    etude_plan_value value;
     const uint32_t at = (*index)++;
+    const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, at);
     --*steps;
-    etude_plan_value_read(plan, at, &value);
-    if (value.kind == ETUDE_FILE_TENSOR && etude_plan_tensor_memory(plan, value.table) == buffer + 1 &&
-        etude_plan_find_tensor(plan, at, out)) {
+    if (etude_fb_u8(&plan->fb, entry, 0) == ETUDE_FILE_TENSOR &&
+        etude_plan_tensor_memory(plan, etude_fb_child(&plan->fb, entry, 1)) == buffer + 1 && etude_plan_find_tensor(plan, at, out)) {
       return true;
     }
   }
@@ -45,12 +44,12 @@ static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32
   return false;
 }
 
-/* Are the tensors of two methods in this buffer named, and the same wherever they meet? */
+/* Are the tensors of two methods in this buffer the same wherever they meet? And those of one are named, all of them. */
 static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps) {
   etude_plan_tensor first;
   for (uint32_t i = 0; next_in_buffer(a, buffer, &i, steps, &first);) {
     if (first.name == NULL) {
-      if (!inside_named(a, &first, steps)) return false;
+      if (a->name == b->name && !inside_named(a, &first, steps)) return false;
       continue;
     }
     etude_plan_tensor second;
@@ -86,7 +85,13 @@ static bool is_shared(const etude_program *program, uint32_t buffer, uint32_t *s
 uint32_t etude_program_find_shared(const etude_program *program) {
   uint32_t steps = ETUDE_SHARING_STEPS;
   uint32_t mask = 0;
-  for (uint32_t buffer = 0; buffer < 32 && program->method_count > 1; ++buffer) {
+  uint32_t buffers = 0;
+  etude_plan plan;
+  for (uint32_t m = 0; m < program->method_count && program->method_count > 1; ++m) {
+    if (etude_plan_open(program, m, &plan, NULL) != ETUDE_OK) continue;
+    if (etude_plan_buffer_count(&plan) > buffers) buffers = etude_plan_buffer_count(&plan);
+  }
+  for (uint32_t buffer = 0; buffer < buffers && buffer < 32; ++buffer) {
     if (is_shared(program, buffer, &steps)) mask |= 1u << buffer;
   }
   return mask;
