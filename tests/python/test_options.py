@@ -114,7 +114,7 @@ def test_numpy_bools_and_strings_are_taken(registry):
         np.array([1]),
         object(),
         1j,
-        np.timedelta64(1),
+        np.timedelta64(1, "s"),
         np.bytes_(b"1"),
     ],
 )
