@@ -17,10 +17,9 @@ from etude.emit import (
     program_bytes,
     read_data_file,
     read_program,
-    write_program,
 )
 from etude.emit.model import Allocation, Chain, Double, DoubleList, Int, KernelCall, Method, Program, Tensor
-from etude.emit.writer import _Tables, write_atomically
+from etude.emit.writer import _Tables
 from paths import CORPUS
 
 PTES = sorted(CORPUS.glob("*.pte"))
@@ -265,34 +264,3 @@ def test_references_to_one_table_from_everywhere_are_refused_in_time():
     with pytest.raises(FormatError, match="same bytes far too often"):
         read_program(content)
     assert time.perf_counter() - start < 2
-
-
-# -- output files -------------------------------------------------------------------------------------------------
-
-
-def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
-    target = tmp_path / "out.pte"
-    write_program(small_program(), target)
-    before = target.read_bytes()
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(target, b"half")
-    assert target.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["out.pte"]
-
-
-def test_a_bad_model_leaves_the_old_file(tmp_path):
-    target = tmp_path / "out.pte"
-    target.write_bytes(b"old")
-    with pytest.raises(ModelError):
-        write_program(small_program(inputs=[9]), target)
-    assert target.read_bytes() == b"old"
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(OSError, match="nowhere"):
-        write_program(small_program(), tmp_path / "nowhere" / "out.pte")

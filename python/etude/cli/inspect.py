@@ -16,11 +16,11 @@ import etude
 from etude.cli._common import add_program, bytes_text, open_program
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
+from etude.emit.files import write_files
 from etude.emit.listing import list_method, list_sharing, list_traces, plural
 from etude.emit.model import Method, Program
 from etude.emit.picture import plan_svg, plan_text
 from etude.emit.reader import read_program
-from etude.emit.writer import write_atomically
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     program = read_program(args.program) if details else None
     methods = [] if program is None else _chosen(program, args.method)
     if args.svg:
-        write_atomically(args.svg, plan_svg(*methods).encode())
+        write_files({args.svg: plan_svg(*methods).encode()})
     if args.json:
         print(json.dumps(_finite(_report(args, program)), indent=2, allow_nan=False))
     elif program is None:

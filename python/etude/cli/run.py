@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import statistics
 import time
 from typing import Any
@@ -13,6 +14,7 @@ import etude
 from etude.cli._backends import add_options
 from etude.cli._common import add_program, bytes_text, open_program, pick_method
 from etude.dtypes import describe, is_nameless
+from etude.emit.files import write_files
 
 Array = np.ndarray[Any, Any]
 
@@ -54,8 +56,11 @@ def run(args: argparse.Namespace) -> int:
         f"memory {bytes_text(method.memory.peak)}"
     )
     if args.output:
-        np.savez(args.output, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
-        print(f"wrote {args.output}")
+        file = io.BytesIO()
+        np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
+        path = args.output if args.output.endswith(".npz") else f"{args.output}.npz"
+        write_files({path: file.getvalue()})
+        print(f"wrote {path}")
     return 0
 
 

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import convert, schemas
+from .checks import Bytes, checked
 from .convert import Ref
 from .dtypes import DType, as_dtype, numpy_dtype
 from .errors import BuildError
+from .files import write_files
 from .flow import COPY_INDEX, ET_VIEW
-from .infer import TensorSpec, Unknown, infer, reshaped
+from .infer import TensorSpec, Unknown, check_dims, infer, reshaped
 from .model import (
     Allocation,
     Bool,
@@ -46,9 +47,9 @@ from .model import (
     Value,
     check_layout,
 )
-from .plan import ALIGNMENT, Plan, plan_method
+from .plan import ALIGNMENT, MAX_MEMORY_ID, Plan, check_alignment, plan_method
 from .verify import verify_plan
-from .writer import WriteReport, program_bytes, write_data_file, write_program
+from .writer import WriteReport, data_file_bytes, program_bytes
 
 SHARED_MEMORY = 2
 """Memory id of buffers that methods share, as in exported programs."""
@@ -57,6 +58,7 @@ Spec = TensorSpec | tuple[Any, Sequence[int]]
 Out = Ref | Spec
 
 
+@checked(BuildError)
 def spec(
     dtype: Any,
     shape: Sequence[int],
@@ -75,8 +77,8 @@ def spec(
         raise BuildError(text)
 
     check_layout("tensor", sizes, order, fail)
-    if memory_id is not None and memory_id < 1:
-        raise BuildError(f"memory id {memory_id}; the first is 1")
+    if memory_id is not None and not 1 <= memory_id <= MAX_MEMORY_ID:
+        raise BuildError(f"memory id {memory_id}; possible are 1 to {MAX_MEMORY_ID}")
     return TensorSpec(as_dtype(dtype), sizes, order, dynamic, memory_id)
 
 
@@ -92,7 +94,9 @@ class SharedBuffer:
 class ProgramBuilder:
     """Collects methods and what they share, and makes a program of them."""
 
+    @checked(BuildError)
     def __init__(self, *, alignment: int = ALIGNMENT) -> None:
+        check_alignment(alignment)
         self.alignment = alignment
         self.methods: dict[str, MethodBuilder | Method] = {}
         self.buffers: dict[str, SharedBuffer] = {}
@@ -100,6 +104,7 @@ class ProgramBuilder:
         self.external: dict[str, dict[str, ExternalEntry]] = {}
         self.plans: dict[str, Plan] = {}
 
+    @checked(BuildError)
     def method(
         self, name: str, *, plan_inputs: bool = True, plan_outputs: bool = True, keep_inputs: bool = False
     ) -> MethodBuilder:
@@ -113,6 +118,7 @@ class ProgramBuilder:
         self.methods[name] = made
         return made
 
+    @checked(BuildError)
     def constant_method(self, name: str, value: Any) -> None:
         """A method without inputs that returns `value`: int, float, bool, str, None, array, or a list of these."""
         self._new_method(name)
@@ -128,13 +134,14 @@ class ProgramBuilder:
         if name in self.methods:
             raise BuildError(f"there is already a method {name!r}")
 
+    @checked(BuildError)
     def buffer(
         self,
         name: str,
         dtype: Any = None,
         shape: Sequence[int] | None = None,
         *,
-        initial: NDArray[Any] | None = None,
+        initial: Any = None,
         dim_order: Sequence[int] | None = None,
     ) -> SharedBuffer:
         """A mutable buffer for several methods, to be taken up with `MethodBuilder.use`.
@@ -147,15 +154,19 @@ class ProgramBuilder:
         self.buffers[name] = made
         return made
 
-    def named_data(self, key: str, data: bytes) -> None:
+    @checked(BuildError)
+    def named_data(self, key: str, data: Bytes) -> None:
         """A blob that backends look up by `key`. The same key with other bytes is an error."""
         if not key:
             raise BuildError("named data needs a key")
-        if self.named.setdefault(key, bytes(data)) != data:
+        if self.named.setdefault(key, bytes(data)) != bytes(data):
             raise BuildError(f"named data {key!r} is already there with other bytes")
 
-    def external_data(self, file: str, key: str, data: bytes, layout: TensorLayout | None = None) -> None:
+    @checked(BuildError)
+    def external_data(self, file: str, key: str, data: Bytes, layout: TensorLayout | None = None) -> None:
         """A blob for the .ptd file called `file`."""
+        if not file or not key:
+            raise BuildError(f"external data needs {'a key' if file else 'the name of a file'}")
         entry = ExternalEntry(bytes(data), layout)
         if self.external.setdefault(file, {}).setdefault(key, entry) != entry:
             raise BuildError(f"external data {key!r} is already in {file!r} with other content")
@@ -211,12 +222,17 @@ class ProgramBuilder:
         """The program as a .pte file; options as for `writer.program_bytes`."""
         return program_bytes(self.build(), report=report, **options)
 
+    @checked(BuildError)
     def write(self, path: str | os.PathLike[str], **options: Any) -> WriteReport:
-        """Write the .pte file, and its .ptd files beside it. Returns what it holds and what sharing saved."""
-        program = self.build()
+        """Write the .pte file, and its .ptd files beside it, all or none. Returns what it holds and what sharing saved."""
+        report, folder = options.pop("report", None) or WriteReport(), os.path.dirname(os.fspath(path))
+        files: dict[str | os.PathLike[str], bytes] = {os.fspath(path): self.to_bytes(report=report, **options)}
         for name, data in self.data_files().items():
-            write_data_file(data, os.path.join(os.path.dirname(os.fspath(path)), name))
-        return write_program(program, path, **options)
+            if os.path.join(folder, name) in files:
+                raise BuildError(f"external data would be written over the program, {os.fspath(path)}")
+            files[os.path.join(folder, name)] = data_file_bytes(data)
+        write_files(files)
+        return report
 
 
 class MethodBuilder:
@@ -240,6 +256,7 @@ class MethodBuilder:
 
     # -- values -------------------------------------------------------------------------------------------------
 
+    @checked(BuildError)
     def add(self, value: Value, looks: TensorSpec | None = None) -> Ref:
         """Append a value; the building block of all that follows."""
         index = len(self.values)
@@ -255,6 +272,7 @@ class MethodBuilder:
             self.literals[full] = self.add(value).index
         return Ref(self, self.literals[full])
 
+    @checked(BuildError)
     def input(
         self,
         dtype: Any,
@@ -270,12 +288,14 @@ class MethodBuilder:
         self.inputs.append(made.index)
         return made
 
+    @checked(BuildError)
     def input_scalar(self, value: int | float | bool | str | None) -> Ref:
         """An input that is no tensor. Runtimes accept exactly this value."""
         made = self.add(_constant_value(value))
         self.inputs.append(made.index)
         return made
 
+    @checked(BuildError)
     def constant(
         self, array: Any, dtype: Any = None, *, name: str | None = None, dim_order: Sequence[int] | None = None
     ) -> Ref:
@@ -286,6 +306,7 @@ class MethodBuilder:
         looks, data = _content(array, dtype, dim_order)
         return self.add(_tensor(looks, data=data, name=name), looks)
 
+    @checked(BuildError)
     def external(
         self, key: str, array: Any, dtype: Any = None, *, file: str = "weights.ptd", dim_order: Sequence[int] | None = None
     ) -> Ref:
@@ -296,13 +317,14 @@ class MethodBuilder:
         self.program.external_data(file, key, data, TensorLayout(looks.dtype, looks.shape, looks.order()))
         return self.add(_tensor(looks, name=key, external=True), looks)
 
+    @checked(BuildError)
     def state(
         self,
         name: str | None,
         dtype: Any = None,
         shape: Sequence[int] | None = None,
         *,
-        initial: NDArray[Any] | None = None,
+        initial: Any = None,
         dim_order: Sequence[int] | None = None,
     ) -> Ref:
         """A mutable buffer of this method alone; it keeps its content between executions.
@@ -314,6 +336,7 @@ class MethodBuilder:
         self.private.append(made.index)
         return made
 
+    @checked(BuildError)
     def use(self, buffer: SharedBuffer) -> Ref:
         """Take up a buffer of the program; the same value at every call."""
         if self.program.buffers.get(buffer.name) is not buffer:
@@ -323,15 +346,18 @@ class MethodBuilder:
             self.shared[buffer.name] = made.index
         return Ref(self, self.shared[buffer.name])
 
+    @checked(BuildError)
     def variable(self, value: int | float | bool) -> Ref:
         """A scalar that instructions may write, such as a counter."""
         return self.add(_constant_value(value))
 
+    @checked(BuildError)
     def scratch(self, dtype: Any, shape: Sequence[int], **options: Any) -> Ref:
         """A tensor to be filled by calls with `out=`; options as for `spec`."""
         looks = spec(dtype, shape, **options)
         return self.add(_tensor(looks), looks)
 
+    @checked(BuildError)
     def view(self, x: Ref, shape: Sequence[int]) -> Ref:
         """The same memory with other sizes, without any instruction; sizes must be static, memory row-major."""
         looks = self.look(x)
@@ -354,14 +380,21 @@ class MethodBuilder:
                 raise BuildError("an unplanned input has no static view; use dynamic_view")
         return made
 
+    @checked(BuildError)
     def dynamic_view(self, x: Ref, shape: Sequence[int | Ref], bounds: Sequence[int]) -> Ref:
         """A view whose sizes (ints or scalar Refs, one may be -1) are known at run time; `bounds` are the largest."""
-        looks = replace(self.look(x), shape=tuple(bounds), dim_order=None, dynamic=True, memory_id=None)
+        if len(shape) != len(bounds):
+            raise BuildError(f"dynamic_view: {len(shape)} sizes and {len(bounds)} bounds")
+        for size, bound in zip(shape, bounds, strict=True):
+            if not isinstance(size, Ref) and (size < -1 or size > bound):
+                raise BuildError(f"dynamic_view: size {size} is not possible within bound {bound}")
+        looks = spec(self.look(x).dtype, bounds, dynamic=True)
         made = self.add(_tensor(looks), looks)
         size = convert.int_list(self, list(shape), "size")
         self.instructions.append(KernelCall(ET_VIEW, [x.index, size, made.index]))
         return made
 
+    @checked(BuildError)
     def look(self, x: Ref) -> TensorSpec:
         """What the tensor looks like. Raises BuildError for what is no tensor of this method."""
         convert.check_ref(self, x, "tensor")
@@ -369,6 +402,7 @@ class MethodBuilder:
             raise BuildError(f"{x!r} is no tensor")
         return self.specs[x.index]
 
+    @checked(BuildError)
     def output(self, *refs: Ref) -> None:
         """Append outputs: tensors or scalars."""
         for ref in refs:
@@ -377,6 +411,7 @@ class MethodBuilder:
 
     # -- calls --------------------------------------------------------------------------------------------------
 
+    @checked(BuildError)
     def call(self, operator: str, *args: Any, out: Any = None, custom: bool = False, **kwargs: Any) -> Any:
         """Call a kernel by full name ("aten::add.out"); arguments in schema order or by name, outs excepted.
 
@@ -400,7 +435,9 @@ class MethodBuilder:
             if out is not None:
                 raise BuildError(f"{operator} has no out argument")
             return self._functional(schema, indices)
-        outs = self._outs(schema, indices, out)
+        arguments = {a.name: convert.describe(self, indices[a.name]) for a in schema.inputs}
+        check_dims(operator, arguments)
+        outs = self._outs(schema, arguments, out)
         list_out = len(schema.outs) == 1 and schema.outs[0].is_list
         if list_out:
             indices[schema.outs[0].name] = self.add(TensorList(outs)).index
@@ -427,10 +464,9 @@ class MethodBuilder:
         self.instructions.append(KernelCall(schema.name, args))
         return result
 
-    def _outs(self, schema: schemas.Schema, indices: Mapping[str, int], out: Any) -> list[int]:
-        """Value indices of the outs: given, or made from specs, given or inferred."""
+    def _outs(self, schema: schemas.Schema, arguments: Mapping[str, Any], out: Any) -> list[int]:
+        """Value indices of the outs: given, or made from specs, given or inferred from the arguments."""
         if out is None:
-            arguments = {a.name: convert.describe(self, indices[a.name]) for a in schema.inputs}
             try:
                 given: list[Out] = list(infer(schema.name, arguments))
             except Unknown as error:
@@ -439,8 +475,10 @@ class MethodBuilder:
                 raise BuildError(f"{schema.name}: {error}") from None
         elif len(schema.outs) == 1 and not schema.outs[0].is_list:
             given = [out]
-        else:
+        elif isinstance(out, list | tuple):
             given = list(out)
+        else:
+            raise BuildError(f"{schema.name}: out={out!r} is no list of what comes out")
         if not schema.outs[0].is_list and len(given) != len(schema.outs):
             raise BuildError(f"{schema.name} has {len(schema.outs)} outs, not {len(given)}")
         return [self._out(item, schema.name) for item in given]
@@ -467,22 +505,23 @@ class MethodBuilder:
         if not operator or "." in (operator[0], operator[-1]):
             raise BuildError(f"{operator!r} is no operator name")
         indices = [convert.untyped(self, a, f"{operator}: argument {i}") for i, a in enumerate(args)]
-        given = [] if out is None else [out] if isinstance(out, Ref | TensorSpec | tuple) else list(out)
+        given = [] if out is None else out if isinstance(out, list) else [out]
         outs = [self._out(item, operator) for item in given]
         last = [] if not outs else [outs[0]] if len(outs) == 1 else [self.add(TensorList(outs)).index]
         self.instructions.append(KernelCall(operator, [*indices, *outs, *last]))
         refs = tuple(Ref(self, i) for i in outs)
         return None if not refs else refs[0] if len(refs) == 1 else refs
 
+    @checked(BuildError)
     def delegate(
         self,
         backend: str,
-        payload: bytes,
+        payload: Bytes,
         inputs: Sequence[Ref],
         outputs: Sequence[Out],
         *,
-        specs: Mapping[str, bytes] | None = None,
-        named_data: Mapping[str, bytes] | None = None,
+        specs: Mapping[str, Bytes] | None = None,
+        named_data: Mapping[str, Bytes] | None = None,
         inline: bool = False,
     ) -> tuple[Ref, ...]:
         """Call a backend: `payload` is its compiled blob, `specs` its compile specs, `named_data` blobs it looks up.
@@ -509,12 +548,14 @@ class MethodBuilder:
         """A place to jump to, fixed by `place`."""
         return Label(self)
 
+    @checked(BuildError)
     def place(self, label: Label) -> None:
         """Put the label before the next instruction."""
         if label.method is not self or label.point is not None:
             raise BuildError("this label belongs to another method" if label.method is not self else "label placed twice")
         label.point = len(self.instructions)
 
+    @checked(BuildError)
     def jump_if_false(self, condition: Ref, label: Label) -> None:
         """Jump if a bool, or any element of a bool tensor, is false."""
         convert.check_ref(self, condition, "condition")
@@ -527,10 +568,12 @@ class MethodBuilder:
         self.targets[len(self.instructions)] = label
         self.instructions.append(JumpFalse(condition.index, 0))
 
+    @checked(BuildError)
     def jump(self, label: Label) -> None:
         """Jump in any case."""
         self.jump_if_false(self.literal(Bool(False), False), label)
 
+    @checked(BuildError)
     def move(self, source: Ref, target: Ref) -> None:
         """Make `target` stand for what `source` stands for. Tensors are shared afterwards, not copied."""
         for ref in (source, target):
@@ -547,10 +590,12 @@ class MethodBuilder:
     def _alike(self, a: int, b: int) -> bool:
         return self.specs[a].dtype == self.specs[b].dtype and len(self.specs[a].shape) == len(self.specs[b].shape)
 
+    @checked(BuildError)
     def copy(self, source: Ref, target: Ref) -> None:
         """Copy the content of a tensor into another: how state is written, and values carried around loops."""
         self.call("aten::copy_", target, source)
 
+    @checked(BuildError)
     @contextmanager
     def if_else(self, condition: Ref) -> Any:
         """Two branches. ::
@@ -565,11 +610,14 @@ class MethodBuilder:
         yield branch
         branch.close()
 
+    @checked(BuildError)
     @contextmanager
     def loop(self, count: int | Ref) -> Any:
         """Repeat the body `count` times (an int, or a scalar Ref); gives the counter, an int from 0."""
-        limit = self.literal(Int(count), count) if isinstance(count, int) else count
-        convert.check_ref(self, limit, "loop count")
+        if not isinstance(count, Ref) and count < 0:
+            raise BuildError(f"loop: count {count} is negative")
+        limit = count if isinstance(count, Ref) else self.literal(_int(int(count)), int(count))
+        self._check_int(limit, "loop: count")
         counter, head, end = self.variable(0), self.label(), self.label()
         self.move(self.literal(Int(0), 0), counter)
         self.place(head)
@@ -581,11 +629,18 @@ class MethodBuilder:
         self.jump(head)
         self.place(end)
 
+    @checked(BuildError)
     def collect(self, target: Ref, row: Ref, index: Ref) -> None:
         """In a loop: target[index] = row, rows in order from 0; `target` is a dynamic tensor with one dimension more."""
+        self._check_int(index, "collect: index")
         if len(self.look(target).shape) != len(self.look(row).shape) + 1 or not self.look(target).dynamic:
             raise BuildError(f"{target!r} must be dynamic and have one dimension more than {row!r}")
         self.instructions.append(KernelCall(COPY_INDEX, [target.index, row.index, index.index]))
+
+    def _check_int(self, ref: Ref, what: str) -> None:
+        convert.check_ref(self, ref, what)
+        if not isinstance(self.values[ref.index], Int | Null):
+            raise BuildError(f"{what} must be an int, not {ref!r}")
 
     # -- finishing ----------------------------------------------------------------------------------------------
 
@@ -648,6 +703,7 @@ class Branch:
         self.sides: list[int] = [0]
         method.jump_if_false(condition, self.second)
 
+    @checked(BuildError)
     def result(self, *refs: Ref) -> None:
         """Hand out values of this side; call at its end."""
         m = self.method
@@ -717,6 +773,12 @@ def _state_spec(
     return spec(dtype, shape, dim_order=dim_order), None
 
 
+def _int(value: int) -> Int:
+    if not -(2**63) <= value < 2**63:
+        raise BuildError(f"integer {value} does not fit in 64 bits")
+    return Int(value)
+
+
 def _constant_value(value: Any) -> Value:
     match value:
         case None:
@@ -724,7 +786,7 @@ def _constant_value(value: Any) -> Value:
         case bool() | np.bool_():
             return Bool(bool(value))
         case int() | np.integer():
-            return Int(int(value))
+            return _int(int(value))
         case float() | np.floating():
             return Double(float(value))
         case str():

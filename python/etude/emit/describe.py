@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .checks import checked
+from .errors import EmitError
 from .listing import (
     Names,
     Shared,
@@ -37,6 +39,7 @@ from .model import (
 from .picture import most_in_use, spans
 
 
+@checked(EmitError)
 def describe_instructions(method: Method, *, traces: bool = False) -> list[dict[str, Any]]:
     """One entry per instruction, in order; with `traces` each with the frames that the file has for it."""
     names = names_of_values(method)
@@ -50,6 +53,7 @@ def describe_instructions(method: Method, *, traces: bool = False) -> list[dict[
     return found
 
 
+@checked(EmitError)
 def describe_traces(method: Method) -> list[dict[str, Any]]:
     """The frames of every instruction, where the file has any."""
     return [
@@ -122,6 +126,7 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
     return found
 
 
+@checked(EmitError)
 def describe_plan(method: Method) -> list[dict[str, Any]]:
     """The planned memories with their buffers.
 
@@ -147,6 +152,7 @@ def describe_plan(method: Method) -> list[dict[str, Any]]:
     return plan
 
 
+@checked(EmitError)
 def describe_sharing(program: Program) -> list[dict[str, Any]]:
     """What has several users: contents of the file, and state that methods share."""
 

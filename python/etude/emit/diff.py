@@ -6,10 +6,13 @@ import difflib
 import hashlib
 from collections import Counter
 
+from .checks import checked
+from .errors import EmitError
 from .listing import instruction_text, names_of_values, place_text, tensor_text
 from .model import KernelCall, Method, Program, Tensor
 
 
+@checked(EmitError)
 def diff_programs(a: Program, b: Program, *, instructions: bool = True) -> list[str]:
     """Lines that tell b from a; empty if the two are equivalent.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import difflib
 from enum import IntEnum
 from typing import Any
 
@@ -107,10 +108,12 @@ def as_dtype(value: Any) -> DType:
             return DType[name]
     try:
         dtype = np.dtype(value) if value is not None else None
-    except TypeError:
+    except (TypeError, ValueError):
         dtype = None
     if dtype is None:
-        raise EmitError(f"{value!r} is not an element type") from None
+        near = difflib.get_close_matches(str(value), DType.__members__, 2) if isinstance(value, str) else []
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise EmitError(f"{value!r:.80} is not an element type{hint}") from None
     found = _FROM_NUMPY.get(dtype.newbyteorder("<"))
     if found is None and dtype.name in DType.__members__:  # bfloat16 and the float8 types of ml_dtypes
         found = DType[dtype.name]

@@ -18,7 +18,11 @@ class FormatError(EmitError):
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         super().__init__(message if offset is None else f"{message} (at byte {offset})")
-        self.offset = offset
+        self.message, self.offset = message, offset
+
+    def of_file(self, path: str) -> FormatError:
+        """The same error with the name of the file."""
+        return FormatError(f"{path}: {self.message}", self.offset)
 
 
 class ModelError(EmitError):

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import checked
 from .dtypes import numpy_dtype
 from .errors import MergeError
 from .model import Delegate, Method, Program, Tensor
 
 
+@checked(MergeError)
 def method_named(program: Program, name: str) -> Method:
     """The method, or MergeError with the names that exist."""
     try:
@@ -22,12 +24,15 @@ def method_named(program: Program, name: str) -> Method:
         raise MergeError(str(error.args[0])) from None
 
 
+@checked(MergeError)
 def extract_methods(program: Program, names: Sequence[str]) -> Program:
     """A program with these methods only; the given program stays as it is.
 
     Named data goes along unless its key occurs in a payload or compile spec of a method left out, and in none of a
     method that is kept: keys that occur nowhere may be made up by a backend. Raises MergeError for unknown names.
     """
+    if not names:
+        raise MergeError("no method is named, so there is nothing to extract")
     kept = [method_named(program, name) for name in dict.fromkeys(names)]
     dropped = [m for m in program.methods if m not in kept]
     result = Program([deepcopy(m) for m in program.methods if m.name in set(names)], version=program.version)
@@ -52,6 +57,7 @@ def _mentions(parts: Sequence[bytes], key: str) -> bool:
     return any(wanted in part for part in parts)
 
 
+@checked(MergeError)
 def extract_delegate(program: Program, method: str, index: int) -> Delegate:
     """Delegate entry `index` of a method. Raises MergeError where there is none."""
     found = method_named(program, method)
@@ -60,6 +66,7 @@ def extract_delegate(program: Program, method: str, index: int) -> Delegate:
     return found.delegates[index]
 
 
+@checked(MergeError)
 def extract_named(program: Program, key: str) -> bytes:
     """Named data by key. Raises MergeError where there is none."""
     if key not in program.named_data:
@@ -68,6 +75,7 @@ def extract_named(program: Program, key: str) -> bytes:
     return program.named_data[key]
 
 
+@checked(MergeError)
 def extract_constant(program: Program, method: str, which: int | str) -> NDArray[Any]:
     """A constant, or the initial value of a state buffer, as an array in its logical shape.
 
@@ -85,9 +93,11 @@ def extract_constant(program: Program, method: str, which: int | str) -> NDArray
     raise MergeError(f"method {method!r} has no constant {which!r} in the program; {hint}")
 
 
+@checked(MergeError)
 def tensor_array(tensor: Tensor) -> NDArray[Any]:
     """The content of a tensor that has some, in its logical shape, row-major."""
-    assert tensor.data is not None
+    if tensor.data is None:
+        raise MergeError(f"tensor {tensor.name or 'without a name'} has no content")
     order = tensor.dim_order
     stored = np.frombuffer(tensor.data, numpy_dtype(tensor.dtype)).reshape([tensor.sizes[d] for d in order])
     return np.ascontiguousarray(stored.transpose(np.argsort(order))) if order else stored.copy()

@@ -65,6 +65,24 @@ def infer(operator: str, arguments: Arguments) -> list[TensorSpec]:
     return [replace(spec, dynamic=True) if dynamic else spec for spec in found]
 
 
+_ONE_MORE = {"aten::unsqueeze_copy.out", "aten::stack.out", "aten::diag_embed.out"}
+"""Operators whose dim counts in the result, which has one dimension more."""
+
+
+def check_dims(operator: str, arguments: Arguments) -> None:
+    """Raise BuildError for a dim that the tensor has not got."""
+    source = arguments.get("self", arguments.get("tensors"))
+    items = [t for t in (source if isinstance(source, list) else [source]) if isinstance(t, TensorSpec)]
+    if not items:
+        return
+    rank = max(len(t.shape) for t in items) + (operator in _ONE_MORE)
+    for name in ("dim", "dims", "dim0", "dim1", "dim2"):
+        value = arguments.get(name)
+        for dim in value if isinstance(value, list) else [value]:
+            if isinstance(dim, int) and not -max(rank, 1) <= dim < max(rank, 1):
+                raise BuildError(f"{operator}: {name} {dim} is out of range for {rank} dimensions")
+
+
 def _tensors(arguments: Arguments) -> list[TensorSpec]:
     found = []
     for value in arguments.values():

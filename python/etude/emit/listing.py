@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import schemas
+from .checks import checked
+from .errors import EmitError
 from .model import (
     Bool,
     BoolList,
@@ -61,6 +63,13 @@ def short_place_text(tensor: Tensor) -> str:
     if tensor.allocation is not None:
         return f"@{tensor.allocation.memory_id}:{tensor.allocation.offset}"
     return "@external" if tensor.external else "@unplanned" if tensor.data is None else "@const"
+
+
+def check_positive(**sizes: int | None) -> None:
+    """Raise EmitError for a width or height that is no positive number."""
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise EmitError(f"{name} {size} is not positive")
 
 
 def plural(count: int, noun: str) -> str:
@@ -185,12 +194,14 @@ def _result_text(method: Method, index: int, names: Names) -> str:
     return names[index]
 
 
+@checked(EmitError)
 def list_method(method: Method, *, traces: bool = False, width: int | None = None) -> str:
     """A method as text: inputs, outputs, delegates, memory, then one line per instruction.
 
     With `traces`, each instruction is followed by its stack trace, where the file has one. Lines longer than `width`
     characters are wrapped.
     """
+    check_positive(width=width)
     names = names_of_values(method)
     lines = [f"method {method.name}"]
     for what, indices in (("input", method.inputs), ("output", method.outputs)):
@@ -268,6 +279,7 @@ class Shared:
         return self.size * (len(self.users) - 1)
 
 
+@checked(EmitError)
 def find_sharing(program: Program) -> list[Shared]:
     """Contents that are used several times, and state buffers that several methods have."""
     found = [
@@ -279,8 +291,10 @@ def find_sharing(program: Program) -> list[Shared]:
     return found
 
 
+@checked(EmitError)
 def list_sharing(program: Program, *, width: int | None = None) -> str:
     """What has several users: constants, payloads, named data; and memory that methods share. Empty if nothing has."""
+    check_positive(width=width)
     found = find_sharing(program)
     lines = []
     for kind in dict.fromkeys(s.kind for s in found):
@@ -323,6 +337,7 @@ def _states(program: Program) -> dict[tuple[str, int, int, int], list[str]]:
     return states
 
 
+@checked(EmitError)
 def list_program(program: Program, *, traces: bool = False, width: int | None = None) -> str:
     """All methods as text, then named data and what is shared."""
     parts = [list_method(method, traces=traces, width=width) for method in program.methods]
@@ -334,6 +349,7 @@ def list_program(program: Program, *, traces: bool = False, width: int | None = 
     return "\n\n".join(parts)
 
 
+@checked(EmitError)
 def list_traces(method: Method) -> str:
     """What each instruction calls, with its stack trace; empty if the file has none."""
     if all(chain.traces is None for chain in method.chains):

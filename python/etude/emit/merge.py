@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import flow
+from .checks import checked, wrong_field
 from .errors import MergeError
 from .model import Allocation, BufferDevice, Method, Program, Tensor
 from .verify import guess_delegate_outputs
@@ -44,6 +45,7 @@ class _Cell:
     label: str
 
 
+@checked(MergeError)
 def merge_programs(
     sources: Sequence[Source], *, state: Literal["by-name", "separate"] = "by-name", report: MergeReport | None = None
 ) -> Program:
@@ -55,6 +57,12 @@ def merge_programs(
     Raises MergeError naming what is in conflict: a method, a key of the named data, external data, a state buffer.
     """
     report = report if report is not None else MergeReport()
+    if not sources:
+        raise MergeError("there is no program to merge")
+    for source in sources:
+        wrong = wrong_field(source)
+        if wrong:
+            raise MergeError(wrong)
     merged = Program()
     cells: dict[str, _Cell] = {}
     used: set[int] = set()

@@ -12,7 +12,9 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
+from .checks import wrong_field
 from .dtypes import DType
 from .errors import ModelError
 
@@ -446,11 +448,57 @@ class _Checker:
                     self.fail("instruction", i, f"frees value {k}, a {type(m.values[k]).__name__}")
 
 
+def _check_fields(method: Method, index: int) -> None:
+    """Raise ModelError for a field of the wrong type, anywhere in the method."""
+    groups: list[tuple[str, list[Any]]] = [("method", [method]), ("value", method.values), ("delegate", method.delegates)]
+    for kind, things in groups:
+        for i, thing in enumerate(things):
+            for part in [thing, *(thing.specs if isinstance(thing, Delegate) else [])]:
+                wrong = wrong_field(part)
+                if wrong is None and isinstance(part, Tensor) and part.allocation is not None:
+                    wrong = wrong_field(part.allocation)
+                if wrong:
+                    where = "" if kind == "method" else f", {kind} {i}"
+                    raise ModelError(f"method {method.name!r}{where}: {wrong}", (index, kind, index if kind == "method" else i))
+    traces = [frame for c in method.chains for trace in c.traces or [] for frame in trace]
+    instructions = [i for c in method.chains for i in c.instructions]
+    for part in [*method.chains, *method.devices, *instructions, *traces]:
+        wrong = wrong_field(part)
+        if wrong:
+            raise ModelError(f"method {method.name!r}: {wrong}", (index, "method", index))
+
+
 def check_program(program: Program) -> None:
     """Raise ModelError, naming method and place, if the model is not one that a runtime could load."""
+    wrong = wrong_field(program)
+    if wrong:
+        raise ModelError(wrong)
     seen: set[str] = set()
     for index, method in enumerate(program.methods):
+        _check_fields(method, index)
         _Checker(index, method).run()
         if method.name in seen:
             raise ModelError(f"two methods are called {method.name!r}", (index, "method", index))
         seen.add(method.name)
+
+
+def check_data_file(data: DataFile) -> None:
+    """Raise ModelError, naming the entry, if the model is no data file."""
+    wrong = wrong_field(data)
+    if wrong:
+        raise ModelError(wrong)
+    for key, entry in data.entries.items():
+        layout = entry.layout
+
+        def fail(text: str, key: str = key) -> None:
+            raise ModelError(f"entry {key!r}: {text}")
+
+        for part in [entry, *([layout] if layout is not None else [])]:
+            wrong = wrong_field(part)
+            if wrong:
+                fail(wrong)
+        if layout is not None:
+            check_layout("tensor", layout.sizes, layout.dim_order, fail)
+            nbytes = math.prod(layout.sizes) * layout.dtype.itemsize
+            if len(entry.data) < nbytes:
+                fail(f"{len(entry.data)} bytes of data for a tensor of {nbytes} bytes")

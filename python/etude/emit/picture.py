@@ -12,7 +12,9 @@ from html import escape
 from itertools import accumulate
 
 from . import flow
-from .listing import instruction_name, names_of_values, plural, tensor_text
+from .checks import checked
+from .errors import EmitError
+from .listing import check_positive, instruction_name, names_of_values, plural, tensor_text
 from .model import Method
 from .verify import guess_delegate_outputs
 
@@ -50,6 +52,7 @@ class Span:
         return self.size * self.columns.bit_count()
 
 
+@checked(EmitError)
 def spans(method: Method) -> tuple[list[Span], int]:
     """(planned buffers of a method by memory id, time and place; number of columns); state is there all the time."""
     lives = flow.Flow(method, flow.same_place_views(method), guess_delegate_outputs(method))
@@ -128,11 +131,13 @@ def _tick(least: float) -> int:
 # -- text -----------------------------------------------------------------------------------------------------------
 
 
+@checked(EmitError)
 def plan_text(method: Method, *, width: int = 72, height: int = 16) -> str:
     """The plan in letters, per memory id: a map of at most `height` lines and `width` columns, and a legend.
 
     Where there are more buffers than letters, those that take the least room share the sign "#".
     """
+    check_positive(width=width, height=height)
     found, columns = spans(method)
     parts = []
     for memory_id, size, here in _memories(method, found):
@@ -211,12 +216,14 @@ def _axis(columns: int, across: int, stretch: int) -> str:
 # -- SVG ------------------------------------------------------------------------------------------------------------
 
 
+@checked(EmitError)
 def plan_svg(*methods: Method, width: int = 1000, height: int = 360) -> str:
     """The plans of methods as an SVG document: one panel of the given size in pixels per method and memory id.
 
     A memory that holds nothing but state gets a lower panel. Hovering over a buffer shows what it is, where, when
     and what made it.
     """
+    check_positive(width=width, height=height)
     left, gap, y = 80, 24, 30
     body: list[str] = []
     for method in methods:

@@ -12,10 +12,13 @@ from itertools import accumulate
 from random import Random
 
 from . import flow
+from .checks import checked
 from .errors import PlanError
 from .model import Allocation, Method, Move, Tensor
 
 ALIGNMENT = 16
+MAX_MEMORY_ID = 1024
+"""A file has a size for every memory id up to the largest."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,13 @@ class Plan:
         method.buffer_sizes = list(self.sizes)
 
 
+def check_alignment(alignment: int) -> None:
+    """Raise PlanError for what is no alignment."""
+    if not 1 <= alignment <= 2**20 or alignment & (alignment - 1):
+        raise PlanError(f"alignment {alignment} is not a power of two up to 1 MiB")
+
+
+@checked(PlanError)
 def plan_method(
     method: Method,
     *,
@@ -72,8 +82,13 @@ def plan_method(
     With `keep_inputs` an input's memory is not used for anything else, so that a caller need not set it again.
     Raises PlanError for a request that contradicts itself.
     """
-    if alignment < 1 or alignment & (alignment - 1):
-        raise PlanError(f"alignment {alignment} is not a power of two")
+    check_alignment(alignment)
+    states = None if states is None else list(states)
+    named = {"states": states, "views": views, "memory": memory, "fixed": fixed}
+    for what, indices in named.items():
+        for index in indices or ():
+            if not 0 <= index < len(method.values) or not isinstance(method.values[index], Tensor):
+                raise PlanError(f"{what}: value {index} is no tensor of method {method.name!r}")
     found_views = flow.same_place_views(method) if views is None else views
     lives = flow.Flow(method, found_views, delegate_outputs)
     for view in found_views:
@@ -162,8 +177,9 @@ def _place(
     for b in given:
         b.memory_id, b.offset = fixed[b.root].memory_id, fixed[b.root].offset
     ids = {b.memory_id for b in buffers} | {k for k, size in least.items() if size}
-    if ids and min(ids) < 1:
-        raise PlanError(f"memory id {min(ids)}; the first is 1")
+    for memory_id in ids:
+        if not 1 <= memory_id <= MAX_MEMORY_ID:
+            raise PlanError(f"memory id {memory_id}; possible are 1 to {MAX_MEMORY_ID}")
     plan = Plan(sizes=[0] * max(ids, default=0), lower_bounds=[0] * max(ids, default=0), buffers=buffers)
     for memory_id in sorted(ids):
         here = [b for b in given if b.memory_id == memory_id]

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from .checks import checked
 from .dtypes import DType
-from .errors import FormatError, ModelError
+from .errors import EmitError, FormatError, ModelError
 from .model import (
     Allocation,
     Bool,
@@ -49,6 +52,7 @@ from .model import (
 )
 from .wire import Table, Wire
 
+T = TypeVar("T")
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
@@ -61,23 +65,30 @@ class _Segment:
     at: int
 
 
-def _contents(source: Source) -> memoryview:
-    if isinstance(source, bytes | bytearray | memoryview):
-        return memoryview(source).cast("B").toreadonly()
-    return memoryview(Path(source).read_bytes())
-
-
+@checked(EmitError)
 def read_program(source: Source) -> Program:
     """The program in a .pte file, given by path or as bytes.
 
     Raises FormatError for a file that is not a sound program, OSError for one that cannot be read.
     """
-    return _ProgramReader(_contents(source)).run()
+    return _read(source, lambda data: _ProgramReader(data).run())
 
 
+@checked(EmitError)
 def read_data_file(source: Source) -> DataFile:
     """The entries of a .ptd file, given by path or as bytes. Errors as in `read_program`."""
-    return _read_data_file(_contents(source))
+    return _read(source, _read_data_file)
+
+
+def _read(source: Source, parse: Callable[[memoryview], T]) -> T:
+    """What `parse` makes of the file; errors of the format name it."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return parse(memoryview(source).cast("B").toreadonly())
+    content = Path(source).read_bytes()
+    try:
+        return parse(memoryview(content))
+    except FormatError as error:
+        raise error.of_file(os.fspath(source)) from None
 
 
 def _check_identifier(data: memoryview, want: bytes, kind: str) -> None:

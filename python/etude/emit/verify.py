@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from . import flow
+from .checks import checked
+from .errors import PlanError
 from .model import DelegateCall, Method, Move, Tensor, operands
 
 
+@checked(PlanError)
 def verify_plan(
     method: Method,
     *,

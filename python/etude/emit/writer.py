@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from .checks import checked
 from .errors import EmitError
+from .files import write_files
 from .model import (
     Bool,
     BoolList,
@@ -41,6 +41,7 @@ from .model import (
     Tensor,
     TensorList,
     Value,
+    check_data_file,
     check_program,
 )
 
@@ -92,6 +93,7 @@ class WriteReport:
         return "\n".join(lines)
 
 
+@checked(EmitError)
 def program_bytes(
     program: Program,
     *,
@@ -111,47 +113,26 @@ def program_bytes(
     return writer.run()
 
 
+@checked(EmitError)
 def data_file_bytes(data: DataFile, *, alignment: int = SEGMENT_ALIGNMENT) -> bytes:
     """The entries as a .ptd file; equal contents share a segment."""
     _check_alignment("segment", alignment)
+    check_data_file(data)
     return _write_data_file(data, alignment)
 
 
+@checked(EmitError)
 def write_program(program: Program, path: str | os.PathLike[str], **options: Any) -> WriteReport:
     """Write a .pte file, whole or not at all. Options and errors as for `program_bytes`."""
     report = options.pop("report", None) or WriteReport()
-    write_atomically(path, program_bytes(program, report=report, **options))
+    write_files({path: program_bytes(program, report=report, **options)})
     return report
 
 
+@checked(EmitError)
 def write_data_file(data: DataFile, path: str | os.PathLike[str], **options: Any) -> None:
     """Write a .ptd file, whole or not at all. Options and errors as for `data_file_bytes`."""
-    write_atomically(path, data_file_bytes(data, **options))
-
-
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace `path` by a file with `content`, or leave it untouched and raise OSError."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_files({path: data_file_bytes(data, **options)})
 
 
 def _check_alignment(what: str, alignment: int) -> None:
