@@ -334,6 +334,29 @@ static size_t run_length(const walk *w) {
   return widest <= sizeof(float) ? sizeof(etude_run) / sizeof(float) : sizeof(etude_run) / sizeof(double);
 }
 
+/* Is every operand a tensor like `out`, which it may be, in all that the loop sees? */
+static bool all_alike(const etude_map *map, const etude_tensor *out) {
+  const size_t size = out->rank * sizeof *out->sizes;
+  if (map->result != map->writes || out->scalar_type != map->writes) return false;
+  for (uint32_t k = 0; k < map->count; ++k) {
+    const etude_tensor *tensor = map->in[k].tensor;
+    if (tensor == NULL || tensor->scalar_type != map->seen_as[k] || tensor->rank != out->rank) return false;
+    if (size != 0 && (memcmp(tensor->sizes, out->sizes, size) != 0 || memcmp(tensor->strides, out->strides, size) != 0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Small tensors that are all alike need no walk. */
+static etude_status run_alike(etude_kernel_context *ctx, const etude_map *map, etude_tensor *out, size_t count) {
+  const void *in[ETUDE_MAX_INPUTS];
+  TRY(etude_kernel_resize(ctx, out, out->sizes, out->rank)); /* has no data yet, perhaps, or must not be written */
+  for (uint32_t k = 0; k < map->count; ++k) in[k] = map->in[k].tensor->data;
+  if (count != 0) map->loop(out->data, in, count, map->params);
+  return ETUDE_OK;
+}
+
 etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etude_tensor *out) {
   int32_t sizes[ETUDE_MAX_RANK];
   uint8_t order[ETUDE_MAX_RANK];
@@ -342,6 +365,10 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
   if (!etude_dtype_is_real(out->scalar_type) || !etude_dtype_can_cast(map->result, out->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a result of type %y can't be stored in out, %y",
                              (int)map->result, (int)out->scalar_type);
+  }
+  if (all_alike(map, out)) {
+    w.total = etude_tensor_numel(out);
+    if (w.total < 2 * BLOCK) return run_alike(ctx, map, out, w.total);
   }
   TRY(broadcast_shape(ctx, map, sizes, &rank));
   TRY(etude_kernel_resize(ctx, out, sizes, rank));

@@ -4,6 +4,8 @@
 #ifndef ETUDE_KERNELS_FLOATMATH_H_
 #define ETUDE_KERNELS_FLOATMATH_H_
 
+#include <math.h>
+
 #include "dtype.h"
 
 /* exp(x) = 2^n * exp(r), |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer, which stands in the low bits. */
@@ -29,9 +31,8 @@ static inline float etude_tanhf(float x) {
   const float z = x * x;
   const float tail = (((-0.00590584672f * z + 0.020805365f) * z - 0.0537866774f) * z + 0.133319582f) * z - 0.333332993f;
   const float small = x + x * z * tail;
-  const float large = 1.0f - 2.0f / (etude_expf(2.0f * (x < 0 ? -x : x)) + 1.0f);
-  const float signed_large = x < 0 ? -large : large;
-  return z < 0.36f ? small : signed_large;
+  const float large = 1.0f - 2.0f / (etude_expf(2.0f * fabsf(x)) + 1.0f);
+  return z < 0.36f ? small : copysignf(large, x);
 }
 
 /* Beyond 1, erf(x) = 1 - exp(-q(x)). */
@@ -39,13 +40,12 @@ static inline float etude_erff(float x) {
   const float z = x * x;
   const float p = ((7.85385149e-05f * z - 0.000801019064f) * z + 0.00518832735f) * z - 0.0268538118f;
   const float small = x * (((p * z + 0.112835851f) * z - 0.376126258f) * z + 1.12837917f);
-  const float magnitude = x < 0 ? -x : x;
+  const float magnitude = fabsf(x);
   const float m = magnitude > 4.0f ? 4.0f : magnitude;
   const float r = ((-0.000191506722f * m + 0.0029995648f) * m - 0.0220520889f) * m + 0.103567073f;
   const float q = ((r * m + 0.637599842f) * m + 1.1274262f) * m + 0.000256419589f;
   const float large = 1.0f - etude_expf(-q);
-  const float signed_large = x < 0 ? -large : large;
-  return z < 1.0f ? small : signed_large;
+  return z < 1.0f ? small : copysignf(large, x);
 }
 
 #endif /* ETUDE_KERNELS_FLOATMATH_H_ */

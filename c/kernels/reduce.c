@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "dtype.h"
+#include "simd.h"
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
@@ -133,7 +134,9 @@ typedef struct walk {
   double parameter;
   const char *data;
   int32_t dtype;
+  int64_t size; /* of an element */
   bool ints;
+  bool dense;    /* rows go to the reducer where they are */
   int64_t lanes; /* results computed side by side, along the innermost kept dimension */
 } walk;
 
@@ -188,6 +191,7 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
   w->parameter = r->parameter;
   w->data = r->self->data;
   w->dtype = r->self->scalar_type;
+  w->size = (int64_t)etude_scalar_size(w->dtype);
   w->ints = w->reducer->ints != NULL && !etude_dtype_is_float(decides);
   part_dims(r, self, w);
   etude_loop_simplify(&w->kept);
@@ -203,6 +207,8 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
       w->kept.strides[0][w->kept.rank - 1] < w->reduced.strides[0][w->reduced.rank - 1]) {
     w->lanes = LANES;
   }
+  w->dense = w->reducer->dense != NULL && w->reducer->dense_dtype == w->dtype && w->ints == (w->dtype == ETUDE_BOOL) &&
+             w->lanes == 1 && w->reduced.strides[0][w->reduced.rank - 1] == 1;
 }
 
 /* Elements on their way to the reducers of up to LANES results. */
@@ -231,11 +237,15 @@ static void flush(const walk *w, buffer *b, int64_t lanes) {
 static void take_row(const walk *w, buffer *b, int64_t offset) {
   const uint32_t inner = w->reduced.rank - 1;
   const int64_t stride = w->reduced.strides[0][inner];
-  const int64_t size = (int64_t)etude_scalar_size(w->dtype);
+  if (w->dense) {
+    w->reducer->dense(&b->acc[0], w->data + offset * w->size, (size_t)w->reduced.sizes[inner]);
+    b->acc[0].count += w->reduced.sizes[inner];
+    return;
+  }
   for (int64_t i = 0; i < w->reduced.sizes[inner];) {
     const int64_t left = w->reduced.sizes[inner] - i;
     const int64_t count = left < RUN - b->fill ? left : RUN - b->fill;
-    const char *from = w->data + (offset + i * stride) * size;
+    const char *from = w->data + (offset + i * stride) * w->size;
     if (w->ints) {
       etude_load_ints(&b->of.ints[0][b->fill], from, w->dtype, (size_t)stride, (size_t)count);
     } else {
@@ -251,10 +261,9 @@ static void take_row(const walk *w, buffer *b, int64_t offset) {
 static void take_columns(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
   const uint32_t inner = w->reduced.rank - 1;
   const int64_t stride = w->reduced.strides[0][inner];
-  const int64_t size = (int64_t)etude_scalar_size(w->dtype);
   const size_t step = (size_t)w->kept.strides[0][w->kept.rank - 1];
   for (int64_t i = 0; i < w->reduced.sizes[inner]; ++i) {
-    const char *from = w->data + (offset + i * stride) * size;
+    const char *from = w->data + (offset + i * stride) * w->size;
     if (w->ints) {
       int64_t line[LANES];
       etude_load_ints(line, from, w->dtype, step, (size_t)lanes);
@@ -351,6 +360,10 @@ static double sum_run(const double *run, size_t count) {
 static void sum_doubles(etude_accumulator *acc, const double *run, size_t count, double parameter) {
   (void)parameter;
   acc->a += sum_run(run, count);
+}
+
+static void sum_floats(etude_accumulator *acc, const void *run, size_t count) {
+  acc->a += etude_simd_select()->sum(run, count);
 }
 
 /* Integers wrap. */
@@ -470,6 +483,13 @@ static void count_ints(etude_accumulator *acc, const int64_t *run, size_t count,
   for (size_t i = 0; i < count; ++i) acc->i += run[i] != 0;
 }
 
+static void count_bools(etude_accumulator *acc, const void *run, size_t count) {
+  const uint8_t *bools = run;
+  int64_t found = 0;
+  for (size_t i = 0; i < count; ++i) found += bools[i] != 0;
+  acc->i += found;
+}
+
 static void finish_any(const etude_accumulator *acc, double parameter, etude_result *results) {
   (void)parameter;
   results->is_int = true;
@@ -557,21 +577,21 @@ static void finish_logsumexp(const etude_accumulator *acc, double parameter, etu
   results->d = log(acc->b) + (isinf(acc->a) ? 0.0 : acc->a);
 }
 
-static const etude_reducer sum_reducer = {sum_doubles, sum_ints, finish_sum, false};
-static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false};
-static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false};
-static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true};
-static const etude_reducer min_reducer = {min_doubles, min_ints, finish_extreme, true};
-static const etude_reducer argmax_reducer = {max_doubles, max_ints, finish_position, true};
-static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_position, true};
-static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false};
-static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false};
-static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false};
-static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false};
-static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false};
-static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false};
-static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false};
-static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false};
+static const etude_reducer sum_reducer = {sum_doubles, sum_ints, finish_sum, false, sum_floats, ETUDE_FLOAT};
+static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false, sum_floats, ETUDE_FLOAT};
+static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false, NULL, 0};
+static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true, NULL, 0};
+static const etude_reducer min_reducer = {min_doubles, min_ints, finish_extreme, true, NULL, 0};
+static const etude_reducer argmax_reducer = {max_doubles, max_ints, finish_position, true, NULL, 0};
+static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_position, true, NULL, 0};
+static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false, NULL, 0};
+static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false, count_bools, ETUDE_BOOL};
+static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false, count_bools, ETUDE_BOOL};
+static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false, count_bools, ETUDE_BOOL};
+static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false, NULL, 0};
+static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false, NULL, 0};
+static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false, NULL, 0};
+static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false, NULL, 0};
 
 #define REDUCTION(function, arguments, outs, reducer, flags)                           \
   KERNEL(function) {                                                                   \

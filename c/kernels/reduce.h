@@ -30,6 +30,9 @@ typedef struct etude_reducer {
   /* The results; acc->count is the number of elements, perhaps 0. */
   void (*finish)(const etude_accumulator *acc, double parameter, etude_result *results);
   bool ordered; /* positions count: runs must come in row-major order */
+  /* NULL, or the same for runs of any length of one type, floats or bools, where they stand densely. */
+  void (*dense)(etude_accumulator *acc, const void *run, size_t count);
+  int32_t dense_dtype;
 } etude_reducer;
 
 /* How a kernel looks. */

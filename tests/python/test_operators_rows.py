@@ -68,3 +68,22 @@ def test_masks():
         shape = a.any(dim, keepdims=keep).shape
         np.testing.assert_array_equal(run("aten::any.out", a, dim, keep, out=("bool", shape)), a.any(dim, keepdims=keep))
         np.testing.assert_array_equal(run("aten::all.out", a, dim, keep, out=("bool", shape)), a.all(dim, keepdims=keep))
+
+
+@pytest.mark.parametrize("count", LENGTHS)
+def test_reductions_of_any_length(count):
+    x = RNG.normal(1, 3, (4, count, 3)).astype("float32")
+    for y, axis in ((np.ascontiguousarray(x[:, :, 0]), -1), (x, 1), (x, 0)):
+        shape = y.sum(axis, keepdims=True).shape
+        out = ("float32", shape)
+        want = y.astype(np.float64)
+        scale = np.abs(want).sum(axis, keepdims=True)
+        got = run("aten::sum.IntList_out", y, [axis], True, out=out)
+        assert (np.abs(got - want.sum(axis, keepdims=True)) <= 2e-7 * scale).all()
+        got = run("aten::mean.out", y, [axis], True, out=out)
+        assert (np.abs(got - want.mean(axis, keepdims=True)) <= 2e-7 * scale / y.shape[axis]).all()
+    flags = RNG.integers(0, 40, (3, count)) == 0
+    np.testing.assert_array_equal(run("aten::any.out", flags, -1, False, out=("bool", (3,))), flags.any(-1))
+    np.testing.assert_array_equal(run("aten::all.out", ~flags, -1, False, out=("bool", (3,))), (~flags).all(-1))
+    flags_of = run("aten::any.out", flags, -1, False, out=("uint8", (3,)))
+    np.testing.assert_array_equal(flags_of, flags.any(-1).astype("uint8"))
