@@ -30,6 +30,9 @@
 /* Values looked at to find out which planned memory methods share. */
 #define ETUDE_SHARING_STEPS 16000000u
 
+/* Earlier delegates that one is compared with to find out whether its payload is counted already. */
+#define ETUDE_MOST_COMPARED 128u
+
 /* Bytes of the file that are read before anything is known about it. */
 #define ETUDE_FILE_HEAD_SIZE 64
 

@@ -86,6 +86,7 @@ typedef struct etude_plan_counts {
   uint32_t specs;
   uint32_t work;     /* entries walked */
   uint32_t searched; /* inputs that tensors were compared with */
+  bool constants;    /* some tensor stands in the constant segment */
   uint64_t unplanned; /* bytes of homeless tensors, inputs left out */
 } etude_plan_counts;
 

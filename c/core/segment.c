@@ -78,6 +78,19 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
   return ETUDE_OK;
 }
 
+/* The address of bytes that can be used where they are; NULL where they can't. */
+static const void *map_aligned(const etude_data_loader *loader, uint64_t offset, uint64_t size) {
+  if (loader->map == NULL || size > SIZE_MAX / 2) return NULL;
+  const void *mapped = loader->map(loader->self, offset, (size_t)size);
+  return ((uintptr_t)mapped & (ETUDE_DATA_ALIGNMENT - 1)) == 0 ? mapped : NULL;
+}
+
+uint64_t etude_segment_cost(const etude_data_file *file, uint32_t index) {
+  const etude_segment *segment = &file->segments[index];
+  if (segment->users > 0 || segment->size == 0) return 0;
+  return map_aligned(&file->loader, segment->offset, segment->size) != NULL ? 0 : segment->size;
+}
+
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
                                    etude_bytes *out, etude_error *error) {
   if (index >= file->segment_count) {

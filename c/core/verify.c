@@ -56,6 +56,7 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   const etude_fb_vector constants = in_segment ? program->constant_offsets : program->constant_buffer;
   ETUDE_TRY(check_index(plan, "value", value, tensor.data_index, etude_fb_count(&plan->fb, constants)));
   if (!in_segment) return ETUDE_OK;
+  counts->constants = true;
   const uint64_t offset = etude_fb_u64_at(&plan->fb, constants, tensor.data_index);
   if (etude_plan_tensor_fits(&tensor, offset, program->file.segments[program->constant_segment].size)) return ETUDE_OK;
   return wrong(plan, "value", value, "(tensor): its constant is misaligned, or ends beyond its segment");

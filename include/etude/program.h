@@ -172,7 +172,8 @@ typedef struct etude_memory_info {
   uint64_t planned;    /**< private planned buffers together */
   uint64_t shared;     /**< buffers shared with other methods of the program, and owned by it */
   uint64_t unplanned;  /**< outputs and intermediates without planned memory, at their bounds */
-  uint64_t loaded;     /**< constants and payloads that are read because the loader can't map them */
+  uint64_t loaded;     /**< constants and payloads that are read because the loader can't map them; before loading
+                            without external data and what backends ask for by name */
   uint64_t scratch;    /**< after execution: scratch memory in use by kernels and backends */
   uint64_t delegates;  /**< after loading: what the backends allocated */
   uint64_t total;
@@ -180,7 +181,7 @@ typedef struct etude_memory_info {
 } etude_memory_info;
 
 /**
- * What loading method @p method would take from its allocator. Exact, alignment included, for the regions
+ * What loading method @p method would take from its allocator (`shared` and `loaded`: from the program's). Exact, alignment included, for the regions
  * known before loading; `scratch` and `delegates` are 0.
  */
 ETUDE_API etude_status etude_program_method_memory(

@@ -284,6 +284,36 @@ static void test_the_announced_bytes_are_taken(void) {
   }
 }
 
+/* Constants of a program at an address where they can't be used in place are announced too. */
+static void test_what_must_be_read_is_announced(void) {
+  fixture f;
+  etude_memory_info need;
+  size_t size;
+  size_t before;
+  uint8_t *copy;
+  etude_data_loader loader;
+
+  CHECK_OK(open_fixture(&f, "mlp_softmax.pte", NULL), &f.error);
+  size = f.size;
+  copy = malloc(size + 65);
+  memcpy(copy + 1, f.bytes, size);
+  loader = etude_data_from_memory(copy + 1, size);
+  etude_program_free(f.program);
+  f.program = NULL;
+  CHECK_OK(etude_program_load(f.runtime, &loader, NULL, &f.program, &f.error), &f.error);
+  memset(&need, 0, sizeof need);
+  need.struct_size = (uint32_t)sizeof need;
+  CHECK_OK(etude_program_method_memory(f.program, 0, &need, &f.error), &f.error);
+  before = f.memory.bytes;
+  CHECK_OK(etude_method_load(f.program, "forward", NULL, &f.method, &f.error), &f.error);
+  CHECK(need.loaded > 1000); /* 16*32 + 32 + 32*4 + 4 floats and their padding */
+  CHECK(need.total >= f.memory.bytes - before && need.total <= f.memory.bytes - before + 256);
+  CHECK_OK(etude_program_method_memory(f.program, 0, &need, &f.error), &f.error);
+  CHECK(need.loaded == 0); /* a second method of the program would find them there */
+  CHECK(close_fixture(&f));
+  free(copy);
+}
+
 /* And it is enough for an arena, but for the arena's own bookkeeping and the alignment of its blocks. */
 static void test_the_announced_bytes_suffice(void) {
   static uint8_t memory[1 << 18] __attribute__((aligned(64)));
@@ -315,6 +345,7 @@ int main(void) {
   RUN(test_grow_an_arena);
   RUN(test_the_message_says_how_much);
   RUN(test_the_announced_bytes_are_taken);
+  RUN(test_what_must_be_read_is_announced);
   RUN(test_the_announced_bytes_suffice);
   return TEST_END();
 }
