@@ -250,6 +250,8 @@ FUNCTIONS = {
     "describe_plan method": describe_module.describe_plan,
     "describe_sharing program": describe_module.describe_sharing,
     "describe_traces method": describe_module.describe_traces,
+    "operator_schema name": etude.emit.operator_schema,
+    "operator_names containing": etude.emit.operator_names,
     "as_dtype value": etude.emit.as_dtype,
 }
 

@@ -57,7 +57,7 @@ def test_exported_programs_follow_the_signatures():
             for _, _, instruction in method.instructions():
                 if not isinstance(instruction, KernelCall):
                     continue
-                schema = schemas.get(instruction.operator)
+                schema = schemas.operator_schema(instruction.operator)
                 result = bool(schema.returns or schema.outs)
                 assert len(instruction.args) == len(schema.arguments) + result, instruction.operator
                 for argument, index in zip(schema.arguments, instruction.args):

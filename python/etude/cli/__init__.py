@@ -40,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (EtudeError, OSError, ValueError) as error:
-        print(f"etude {args.command}: {error}", file=sys.stderr)
+        # Errors of the system name their file; the others are about the program, or an argument that goes with it.
+        program = getattr(args, "program", None)
+        file = f"{program}: " if program and program not in str(error) and not isinstance(error, OSError) else ""
+        print(f"etude {args.command}: {file}{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

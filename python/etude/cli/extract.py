@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--method", metavar="NAME", action="append", help="this method, as a .pte; may be repeated")
     what.add_argument("--payload", metavar="METHOD[:INDEX]", help="the payload of a delegate, as it is")
-    what.add_argument("--constant", metavar="METHOD:NAME", help="a constant by name or value number, as .npy")
+    what.add_argument("--constant", metavar="METHOD:NAME", help="a constant, by name or number (%%7 in listings), as .npy")
     what.add_argument("--named", metavar="KEY", help="named data, as it is")
 
 
@@ -50,11 +50,21 @@ def _content(program: Program, args: argparse.Namespace) -> tuple[bytes, str]:
         return delegate.payload, f"payload for {delegate.backend}"
     method, which = _method_and(program, args.constant, default="")
     if not which:
-        raise MergeError(f"--constant {args.constant}: write METHOD:NAME or METHOD:NUMBER")
-    array = extract_constant(program, method, int(which) if which.isdecimal() else which)
+        raise MergeError(f"--constant {args.constant}: write METHOD:NAME or METHOD:NUMBER; {_constants(program)}")
+    number = which.removeprefix("%")  # as in listings
+    array = extract_constant(program, method, int(number) if number.isdecimal() else which)
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue(), f"{array.dtype} {list(array.shape)}"
+
+
+def _constants(program: Program) -> str:
+    """The constants that there are, a few of each method."""
+    found = []
+    for method in program.methods:
+        names = [f"{method.name}:{t.name or f'%{i}'}" for i, t in method.tensors() if t.data is not None]
+        found += [*names[:6], *(["..."] if len(names) > 6 else [])]
+    return f"there are {', '.join(found)}" if found else "there is none"
 
 
 def _method_and(program: Program, text: str, default: str) -> tuple[str, str]:

@@ -183,8 +183,10 @@ def _lines(report: dict[str, Any], width: int | None) -> list[str]:
         if method["delegates"]:
             lines.append("  delegates: " + ", ".join(f"{name} x{count}" for name, count in method["delegates"].items()))
         lines.append(f"  memory: {_memory_text(method['memory'])}")
-        if method["planned_buffers"]:
-            lines.append(f"  planned buffers: {', '.join(bytes_text(size) for size in method['planned_buffers'])}")
+        planned = [(k, size) for k, size in enumerate(method["planned_buffers"], 1) if size]
+        if planned:
+            shown = (bytes_text(size) + (f" (memory {k})" if planned[-1][0] > 1 else "") for k, size in planned)
+            lines.append(f"  planned buffers: {', '.join(shown)}")
     segments = [(i, s) for i, s in enumerate(report["segments"]) if s["size"]]
     if segments:
         lines += ["", "segments"]

@@ -423,7 +423,7 @@ class MethodBuilder:
         """
         if custom:
             return self._custom(operator, args, out, kwargs)
-        schema = schemas.get(operator)
+        schema = schemas.operator_schema(operator)
         bound = convert.bind(schema, args, kwargs)
         indices: dict[str, int] = {}
         for argument in schema.inputs:

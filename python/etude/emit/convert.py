@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import schemas
 from .dtypes import as_dtype
 from .errors import BuildError, EmitError
 from .infer import Symbol
@@ -76,13 +77,13 @@ def bind(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict
     outs = [a.name for a in schema.outs]
     positional = [a.name for a in schema.inputs if not a.keyword_only]
     if len(args) > len(positional):
-        raise BuildError(f"{schema.name} takes {len(positional)} positional arguments, not {len(args)}: {schema}")
+        raise BuildError(f"{schema.name} takes {len(positional)} positional arguments, not {len(args)}; {_signature(schema)}")
     bound = dict(zip(positional, args, strict=False))
     for name, value in kwargs.items():
         if name in outs:
             raise BuildError(f"{schema.name}: give {name!r} through out=")
         if name not in names:
-            raise BuildError(f"{schema.name} has no argument {name!r}; it is {schema}")
+            raise BuildError(f"{schema.name} has no argument {name!r}; {_signature(schema)}")
         if name in bound:
             raise BuildError(f"{schema.name}: argument {name!r} is given twice")
         bound[name] = value
@@ -90,9 +91,15 @@ def bind(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict
         if a.name in bound:
             continue
         if a.default is None:
-            raise BuildError(f"{schema.name}: argument {a.name!r} is missing; it is {schema}")
+            raise BuildError(f"{schema.name}: argument {a.name!r} is missing; {_signature(schema)}")
         bound[a.name] = _default(a.default)
     return bound
+
+
+def _signature(schema: Schema) -> str:
+    """The signature for a message, with the names of those that might be meant instead."""
+    others = schemas.overloads(schema.name)
+    return f"it is {schema}" + (f"; there are also {', '.join(others)}" if others else "")
 
 
 def _default(text: str) -> Any:

@@ -22,12 +22,15 @@ def diff_programs(a: Program, b: Program, *, instructions: bool = True) -> list[
     lines: list[str] = []
     theirs = {m.name: m for m in b.methods}
     ours = {m.name: m for m in a.methods}
-    for name in ours.keys() | theirs.keys():
-        if name not in theirs:
+    added = [m for m in b.methods if m.name not in ours]
+    for name in [n for n in ours if n not in theirs]:
+        renamed = next((m for m in added if not _diff_methods(ours[name], m, True)), None)
+        if renamed is None:
             lines.append(f"- method {name}")
-        elif name not in ours:
-            lines.append(f"+ method {name}")
-    lines.sort()
+        else:
+            lines.append(f"- method {name}, called {renamed.name} in the other program")
+            added.remove(renamed)
+    lines += [f"+ method {m.name}" for m in added]
     for name, method in ours.items():
         if name in theirs:
             lines += [f"{name}: {line}" for line in _diff_methods(method, theirs[name], instructions)]

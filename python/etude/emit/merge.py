@@ -113,7 +113,8 @@ def _add_methods(merged: Program, program: Program, source: Source, report: Merg
             # A constant method, such as a vocabulary size, that both programs carry.
             report.equal_methods.append(method.name)
         else:
-            raise MergeError(f"method {method.name!r} of {source.label} is already there from another program; rename one")
+            hint = "rename one, with --rename FILE:OLD=NEW or Source(rename=)"
+            raise MergeError(f"method {method.name!r} of {source.label} is already there from another program; {hint}")
 
 
 def _add_named_data(

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from .checks import checked
 from .errors import BuildError
 from .schema_table import TABLE
 
@@ -54,6 +55,7 @@ class Schema:
     name: str
     arguments: tuple[Argument, ...]
     returns: tuple[str, ...]
+    text: str
 
     @property
     def outs(self) -> tuple[Argument, ...]:
@@ -76,7 +78,7 @@ class Schema:
         return self.returns == ("Tensor(a)",)
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{a} {a.name}' for a in self.arguments)})"
+        return self.text
 
 
 def parse(text: str) -> Schema:
@@ -108,7 +110,7 @@ def parse(text: str) -> Schema:
         )
     returns = match["returns"]
     inner = returns[1:-1] if returns.startswith("(") else returns
-    return Schema(match["name"], tuple(arguments), tuple(_split(inner)))
+    return Schema(match["name"], tuple(arguments), tuple(_split(inner)), text)
 
 
 def _split(text: str) -> list[str]:
@@ -128,28 +130,37 @@ def find(name: str) -> Schema | None:
     return None if line is None else parse(line)
 
 
-def names() -> list[str]:
-    """Names of all known operators."""
-    return sorted(_lines())
+@checked(BuildError)
+def operator_names(containing: str = "") -> list[str]:
+    """Names of the known operators, or of those whose name contains a text."""
+    return sorted(name for name in _lines() if containing in name)
 
 
 def nearest(name: str, count: int = 4) -> list[str]:
     """Known names that look like `name`: first the other overloads of the same operator."""
-    known = names()
+    known = operator_names()
     base = name.partition(".")[0]
     if "::" not in base:
         base = "aten::" + base
-    same = [k for k in known if k.partition(".")[0] == base]
+    same = [k for k in known if k.partition(".")[0] in (base, base.removesuffix("_"))]
     same.sort(key=lambda k: not k.endswith(".out"))
     close = difflib.get_close_matches(name if "::" in name else "aten::" + name, known, count, 0.7)
     return list(dict.fromkeys(same + close))[:count]
 
 
-def get(name: str) -> Schema:
+@checked(BuildError)
+def operator_schema(name: str) -> Schema:
     """The schema of the operator; BuildError with near misses if it is unknown."""
     found = find(name)
     if found is None:
         near = nearest(name)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise BuildError(f"unknown operator {name!r}{hint} (custom=True allows any operator)")
+        place = " There are no in-place operators: copy() the result." if name.partition(".")[0].endswith("_") else ""
+        raise BuildError(f"unknown operator {name!r}{hint}{place} (custom=True allows any operator)")
     return found
+
+
+def overloads(name: str) -> list[str]:
+    """The other operators that differ from `name` after the dot only."""
+    base = name.partition(".")[0]
+    return [k for k in operator_names() if k.partition(".")[0] == base and k != name]
