@@ -3,8 +3,8 @@
     python generate.py FOLDER CORPUS
 
 Runs where etude is installed (with its extra `emit`). Writes programs made with the builder (expected outputs worked
-out with numpy), corpus programs read and written again, merged ones, and all corpus programs as they are (expected:
-their goldens); programs with delegates written again (expected: what the official runtime makes of the original); and
+out with numpy), corpus programs read and written again, planned again, merged, and as they are (expected: their
+goldens); programs with delegates written again (expected: what the official runtime makes of the original); and
 beside each case what etude itself computes.
 """
 
@@ -104,7 +104,7 @@ def corpus_calls(corpus: Path, name: str, case: dict[str, Any]) -> list[emit_pro
 
 
 def add_corpus(folder: Folder, corpus: Path, cases: dict[str, Any]) -> None:
-    """Every corpus program as it is, and written again by us."""
+    """Every corpus program as it is, written again by us, and with memory planned by us."""
     for name, case in cases.items():
         ptds = {p: (corpus / p).read_bytes() for p in case["files"]["ptd"]}
         again = {p: data_file_bytes(read_data_file(content)) for p, content in ptds.items()}
@@ -118,7 +118,11 @@ def add_corpus(folder: Folder, corpus: Path, cases: dict[str, Any]) -> None:
             "official": case["official_runtime"]["ran"] and case["official_runtime"]["within_tolerance"],
         }
         calls, tolerance = corpus_calls(corpus, name, case), case["tolerance"]
-        for prefix, content, files in (("corpus-", pte, ptds), ("again-", written, again)):
+        versions = [("corpus-", pte, ptds), ("again-", written, again)]
+        if facts["official"] and len(program.methods) == 1 and program.methods[0].buffer_sizes:
+            emit_programs.plan_again(program.methods[0])
+            versions.append(("planned-", program_bytes(program), ptds))
+        for prefix, content, files in versions:
             folder.add(prefix + name, content, files, calls, tolerance["rtol"], tolerance["atol"], **facts)
 
 

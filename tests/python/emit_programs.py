@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from etude.emit import ProgramBuilder, data_file_bytes, read_program, spec
+from etude.emit import Method, ProgramBuilder, data_file_bytes, plan_method, read_program, spec
 from etude.emit.extract import extract_delegate
+from etude.emit.model import Tensor
 
 F32 = np.float32
 
@@ -402,3 +403,20 @@ def delegate_methods(pte: bytes, count: int) -> ProgramBuilder:
         outs = [(t.dtype, t.sizes) for t in wanted]
         m.output(*m.delegate(delegate.backend, delegate.payload, inputs, outs, specs=specs, named_data=source.named_data))
     return p
+
+
+def plan_again(method: Method) -> None:
+    """Give a method of an exported program a plan of our own; the places of shared state stay."""
+    tensors = [v for v in (method.values[i] for i in [*method.inputs, *method.outputs]) if isinstance(v, Tensor)]
+    planned = all(t.allocation is not None or t.is_constant for t in tensors)
+    placed = {i: t.allocation for i, t in method.tensors() if t.allocation is not None}
+    shared = {i: place for i, place in placed.items() if place.memory_id == 2 and method.values[i].name}
+    plan = plan_method(
+        method,
+        memory={i: place.memory_id for i, place in placed.items()},
+        fixed=shared,
+        sizes={2: method.buffer_sizes[1]} if shared else {},
+        plan_inputs=planned,
+        plan_outputs=planned,
+    )
+    plan.apply(method)

@@ -5,9 +5,10 @@ import pytest
 
 import emit_programs
 import etude
-from etude.emit import data_file_bytes, program_bytes, read_data_file, read_program
+from etude.emit import data_file_bytes, program_bytes, read_data_file, read_program, verify_plan
 from etude.emit.merge import Source, merge_programs
 from paths import CORPUS, ROOT
+from test_corpus import CASES, compare, marked, prefix, to_value, widen
 
 LLAMA = ROOT / "tests/data/llama"
 
@@ -55,46 +56,57 @@ def test_planned_execution_equals_unplanned():
     assert shared > 80  # the plans do share memory
 
 
-def corpus_calls(manifest, name, rename=None):
-    """The calls of a corpus case; only cases with plain tensors."""
-    data = np.load(CORPUS / f"{name}.npz")
-    case = manifest[name]
+def corpus_calls(name, rename=None):
+    """The calls of a corpus case with plain tensors, as calls with numpy arrays."""
+    case, data = CASES[name], np.load(CORPUS / f"{name}.npz")
     for method, i in case["calls"]:
-        prefix = f"{method}__" + (f"s{i}_" if i else "")
         sets = case["methods"][method]["sets"][i]
-        inputs = [data[f"{prefix}in{k}"] for k in range(len(sets["inputs"]))]
-        outputs = [data[f"{prefix}out{k}"] for k in range(len(sets["outputs"]))]
+        inputs = [data[f"{prefix(method, i)}in{k}"] for k in range(len(sets["inputs"]))]
+        outputs = [data[f"{prefix(method, i)}out{k}"] for k in range(len(sets["outputs"]))]
         yield emit_programs.Call((rename or {}).get(method, method), inputs, outputs)
 
 
-WRITTEN_AGAIN = [
-    "add", "lenet", "mha_block", "dynamic_batch", "dynamic_seq_attention", "cond", "cond_nested", "map_loop", "scan_loop", "counter",
-    "counter_initialized", "kv_cache", "two_methods", "shared_state", "external_constants", "constant_methods", "mobilenetv2",
-    "resnet_tiny", "vit_tiny", "llama_tiny", "unplanned_io", "zero_size", "rank0", "alias_outputs", "multi_output",
-]  # fmt: skip
+def check_goldens(name, pte, ptds):
+    """All calls of a corpus case, on another file of that program."""
+    case, data = CASES[name], np.load(CORPUS / f"{name}.npz")
+    program = etude.load(pte, data_path=ptds)
+    for method, i in case["calls"]:
+        spec = case["methods"][method]["sets"][i]
+        inputs = [to_value(data[f"{prefix(method, i)}in{k}"], s) for k, s in enumerate(spec["inputs"])]
+        outputs = program.load_method(method).execute(inputs)
+        for k, (got, s) in enumerate(zip(outputs, spec["outputs"], strict=True)):
+            if s["kind"] == "none":
+                assert got is None
+            else:
+                compare(widen(got, s), widen(data[f"{prefix(method, i)}out{k}"], s), **case["tolerance"])
 
 
-@pytest.mark.parametrize("name", WRITTEN_AGAIN)
-def test_corpus_written_again(name, manifest, tmp_path):
-    tolerance = manifest[name]["tolerance"]
-    ptds = []
-    for file in manifest[name]["files"]["ptd"]:
-        (tmp_path / file).write_bytes(data_file_bytes(read_data_file(CORPUS / file)))
-        ptds.append(tmp_path / file)
-    pte = program_bytes(read_program(CORPUS / f"{name}.pte"))
-    run(pte, ptds, corpus_calls(manifest, name), tolerance["rtol"], tolerance["atol"])
+@pytest.mark.parametrize("name", [marked(name) for name in CASES])
+def test_corpus_written_again(name):
+    ptds = [data_file_bytes(read_data_file(CORPUS / file)) for file in CASES[name]["files"]["ptd"]]
+    check_goldens(name, program_bytes(read_program(CORPUS / f"{name}.pte")), ptds)
 
 
-def test_prefill_and_decode_exported_apart_and_merged(manifest):
+@pytest.mark.parametrize("name", [marked(name) for name in CASES])
+def test_corpus_planned_again(name):
+    """By our planner instead of the exporter's."""
+    program = read_program(CORPUS / f"{name}.pte")
+    for method in program.methods:
+        emit_programs.plan_again(method)
+        assert verify_plan(method) == []
+    check_goldens(name, program_bytes(program), [CORPUS / file for file in CASES[name]["files"]["ptd"]])
+
+
+def test_prefill_and_decode_exported_apart_and_merged():
     """At most 1.05 times the file exported together, the goldens of both methods, state handed over."""
     merged = program_bytes(merge_programs([Source(n, read_program(LLAMA / n)) for n in ("prefill.pte", "decode.pte")]))
     joint = (CORPUS / "llama_tiny.pte").stat().st_size
     print(f"\nmerged {len(merged)} bytes, exported together {joint}: {len(merged) / joint:.3f}")
     assert len(merged) <= 1.05 * joint
-    run(merged, [], corpus_calls(manifest, "llama_tiny"), 1e-4, 1e-5)
+    run(merged, [], corpus_calls("llama_tiny"), 1e-4, 1e-5)
 
 
-def test_states_of_merged_programs_stay_apart(manifest):
+def test_states_of_merged_programs_stay_apart():
     """Stateful programs merged, and called in turn."""
     names = ["counter", "counter_initialized", "kv_cache", "shared_state", "lenet"]
     sources, rounds = [], []
@@ -102,6 +114,6 @@ def test_states_of_merged_programs_stay_apart(manifest):
         program = read_program(CORPUS / f"{name}.pte")
         rename = {m.name: f"{name}.{m.name}" for m in program.methods}
         sources.append(Source(name, program, rename))
-        rounds.append(list(corpus_calls(manifest, name, rename)))
+        rounds.append(list(corpus_calls(name, rename)))
     calls = [r[k] for k in range(max(map(len, rounds))) for r in rounds if k < len(r)]
     run(program_bytes(merge_programs(sources)), [], calls, 1e-4, 1e-5)
