@@ -60,8 +60,16 @@ static inline void etude_copy_floats(float *out, const float *from, size_t count
   }
 }
 
-/* Write row[first + j * stride] to out[j], for those j in [0, count) that are inside of the input. */
-void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out);
+/* out[j] = from[j * step], with loops of their own for the steps that matter. */
+static inline void etude_gather_floats(float *out, const float *from, size_t step, size_t count) {
+  if (step == 1) {
+    etude_copy_floats(out, from, count);
+  } else if (step == 2) {
+    for (size_t j = 0; j < count; ++j) out[j] = from[2 * j];
+  } else {
+    for (size_t j = 0; j < count; ++j) out[j] = from[j * step];
+  }
+}
 
 /* Multiplications, to judge whether threads pay. */
 double etude_conv_work(const etude_conv *c);

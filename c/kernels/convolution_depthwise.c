@@ -78,21 +78,31 @@ static bool plan_planes(const etude_conv *c, planes *p) {
   return true;
 }
 
-static void fill_plane(const planes *p, const char *channel, size_t oh, float *plane) {
+/* The part of the plane whose columns have remainder `s`: the same columns are inside of the input in all lines. */
+static void fill_part(const planes *p, const float *channel, size_t oh, size_t s, float *plane) {
   const etude_conv *c = p->c;
   const int64_t first_row = (int64_t)oh * c->stride[1] - c->padding[1];
-  memset(plane, 0, p->plane_floats * sizeof *plane);
+  const int64_t first = (int64_t)s - c->padding[2], step = (int64_t)p->col_step, width = (int64_t)c->in.sizes[2];
+  const size_t start = first >= 0 ? 0 : (size_t)divide_up((uint64_t)-first, (uint64_t)step);
+  const int64_t column = first + (int64_t)start * step;
+  size_t count = column >= width ? 0 : (size_t)divide_up((uint64_t)(width - column), (uint64_t)step);
+  if (start >= p->pitch || count == 0) return;
+  if (count > p->pitch - start) count = p->pitch - start;
   for (size_t part = 0; part < p->row_step; ++part) {
-    for (size_t i = 0; i < p->lines; ++i) {
+    float *line = plane + (part * p->col_step + s) * p->lines * p->pitch + start;
+    for (size_t i = 0; i < p->lines; ++i, line += p->pitch) {
       const int64_t ih = first_row + (int64_t)(i * p->row_step + part);
       if (ih < 0 || ih >= (int64_t)c->in.sizes[1]) continue;
-      const char *row = channel + (size_t)ih * c->in.strides[1] * sizeof(float);
-      for (size_t s = 0; s < p->col_step; ++s) {
-        float *line = plane + ((part * p->col_step + s) * p->lines + i) * p->pitch;
-        etude_conv_gather(c, row, (int64_t)s - c->padding[2], (int64_t)p->col_step, p->pitch, line);
-      }
+      const float *row = channel + (size_t)ih * c->in.strides[1] + (size_t)column * c->in.strides[2];
+      etude_gather_floats(line, row, c->in.strides[2] * p->col_step, count);
     }
   }
+}
+
+/* What lies outside of the input is zero: for a plane of all rows it stays so from one channel to the next. */
+static void fill_plane(const planes *p, const float *channel, size_t oh, bool zeroed, float *plane) {
+  if (!zeroed) memset(plane, 0, p->plane_floats * sizeof *plane);
+  for (size_t s = 0; s < p->col_step; ++s) fill_part(p, channel, oh, s, plane);
 }
 
 /* Compute a band of output rows from a filled plane. */
@@ -117,21 +127,23 @@ static void convolve_plane(const planes *p, const float *plane, const float *wei
   }
 }
 
-/* One image and group. */
-static void run_plane(const planes *p, size_t n, size_t group, float *scratch) {
-  const etude_conv *c = p->c;
-  const char *channel = c->in.data + (n * c->in.batch + group * c->in.channel) * sizeof(float);
-  float weights[4][MAX_TAPS];
-  for (size_t o = 0; o < c->out_channels; ++o) {
-    const float *from = (const float *)(const void *)c->weight.data + (group * c->out_channels + o) * c->weight.batch;
-    for (size_t t = 0; t < p->tap_count; ++t) {
-      const size_t kh = t / c->weight.sizes[2], kw = t % c->weight.sizes[2];
-      weights[o][t] = from[kh * c->weight.strides[1] + kw * c->weight.strides[2]];
-    }
+static void load_weights(const etude_conv *c, size_t oc, float *weights) {
+  const float *from = (const float *)(const void *)c->weight.data + oc * c->weight.batch;
+  for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
+    const float *row = from + kh * c->weight.strides[1];
+    for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw) *weights++ = row[kw * c->weight.strides[2]];
   }
+}
+
+/* One image and group. */
+static void run_plane(const planes *p, size_t n, size_t group, bool zeroed, float *scratch) {
+  const etude_conv *c = p->c;
+  const float *channel = (const float *)(const void *)c->in.data + n * c->in.batch + group * c->in.channel;
+  float weights[4][MAX_TAPS];
+  for (size_t o = 0; o < c->out_channels; ++o) load_weights(c, group * c->out_channels + o, weights[o]);
   for (size_t oh = 0; oh < c->out.sizes[1]; oh += p->rows) {
     const size_t rows = c->out.sizes[1] - oh < p->rows ? c->out.sizes[1] - oh : p->rows;
-    fill_plane(p, channel, oh, scratch);
+    fill_plane(p, channel, oh, zeroed, scratch);
     for (size_t o = 0; o < c->out_channels; ++o) {
       const size_t oc = group * c->out_channels + o;
       float *out = (float *)(void *)c->out.data + n * c->out.batch + oc * c->out.channel + oh * c->out.strides[1];
@@ -144,7 +156,8 @@ static void run_plane(const planes *p, size_t n, size_t group, float *scratch) {
 static void plane_task(void *arg, size_t index) {
   const planes *p = arg;
   for (size_t unit = index; unit < p->c->batch * p->c->groups; unit += p->tasks) {
-    run_plane(p, unit / p->c->groups, unit % p->c->groups, p->scratch + index * p->task_floats);
+    const bool zeroed = unit != index && p->rows == p->c->out.sizes[1];
+    run_plane(p, unit / p->c->groups, unit % p->c->groups, zeroed, p->scratch + index * p->task_floats);
   }
 }
 

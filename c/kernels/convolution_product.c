@@ -6,7 +6,7 @@
 #include "dtype.h"
 #include "gemm.h"
 
-/* etude_conv_gather, to be inlined here. */
+/* Write row[first + j * stride] to out[j], for those j in [0, count) that are inside of the input. */
 static inline void gather(
     const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
   const int64_t width = (int64_t)c->in.sizes[2];
@@ -28,18 +28,7 @@ static inline void gather(
     etude_load_floats(out, row, c->dtype, step, count);
     return;
   }
-  const float *from = (const float *)(const void *)row;
-  if (step == 1) {
-    etude_copy_floats(out, from, count);
-  } else if (step == 2) {
-    for (size_t j = 0; j < count; ++j) out[j] = from[2 * j];
-  } else {
-    for (size_t j = 0; j < count; ++j) out[j] = from[j * step];
-  }
-}
-
-void etude_conv_gather(const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
-  gather(c, row, first, stride, count, out);
+  etude_gather_floats(out, (const float *)(const void *)row, step, count);
 }
 
 /* Can the three spatial dimensions be walked with one stride? Sets it. */
@@ -65,7 +54,7 @@ static bool is_pointwise(const etude_conv *c) {
   return true;
 }
 
-/* As etude_conv_gather, for a transposed convolution: it sees stride - 1 zeros between the elements of the input, and
+/* As gather, for a transposed convolution: it sees stride - 1 zeros between the elements of the input, and
    reads that from place `first` on. */
 static void gather_spread(const etude_conv *c, const char *row, int64_t first, size_t count, float *out) {
   const int64_t stride = c->stride[2];

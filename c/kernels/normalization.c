@@ -479,6 +479,15 @@ static void batch_norm_channels(const batch_norm *b, const etude_simd *simd) {
   const bool wide = b->in->scalar_type == ETUDE_DOUBLE;
   channels channel;
   channels_of(b->in, b->out, true, 1, &channel);
+  if (b->in->scalar_type == ETUDE_FLOAT && channel.depth == 0 && channel.loop.strides[0][0] == 1 &&
+      channel.loop.strides[1][0] == 1) { /* a channel is one dense line */
+    const float *in = b->in->data, *scale = b->scale, *shift = b->shift;
+    float *out = b->out->data;
+    for (size_t c = 0; c < b->channels; ++c, in += b->in->strides[1], out += b->out->strides[1]) {
+      simd->affine(out, in, (size_t)channel.loop.sizes[0], scale[c], shift[c]);
+    }
+    return;
+  }
   for (size_t c = 0; c < b->channels; ++c) {
     const double scale = wide ? ((double *)b->scale)[c] : (double)((float *)b->scale)[c];
     const double shift = wide ? ((double *)b->shift)[c] : (double)((float *)b->shift)[c];
