@@ -75,7 +75,7 @@ static etude_status constant_data(etude_builder *b, uint32_t value, const etude_
     }
   }
   to->data = (uint8_t *)(uintptr_t)bytes.data + place.offset;
-  to->capacity = (size_t)from->nbytes;
+  to->capacity = from->nbytes;
   to->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
   return ETUDE_OK;
 }
@@ -99,7 +99,7 @@ static etude_status build_tensor(etude_builder *b, uint32_t value, etude_fb_tabl
   }
   if (from.planned) {
     to->flags |= ETUDE_TENSOR_PLANNED;
-    to->capacity = (size_t)from.nbytes;
+    to->capacity = from.nbytes;
     return ETUDE_OK; /* its data follows when buffers are there */
   }
   return from.external || from.data_index > 0 ? constant_data(b, value, &from, to) : ETUDE_OK;
@@ -167,9 +167,10 @@ static void build_instructions(etude_builder *b) {
 
 static etude_status missing_operators(etude_plan *plan) {
   char text[2 * ETUDE_OPERATOR_NAME_SIZE];
-  etude_error_set(plan->error, ETUDE_OPERATOR_MISSING, "operators are needed that this runtime does not have:");
-  for (uint32_t i = 0; etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
-    if (!etude_error_append(plan->error, "\n  %s", text)) break;
+  etude_error_set(plan->error, ETUDE_OPERATOR_MISSING, "operators are needed that this runtime does not have");
+  bool room = etude_error_append(plan->error, ":");
+  for (uint32_t i = 0; room && etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
+    room = etude_error_append(plan->error, "\n  %s", text);
   }
   return ETUDE_OPERATOR_MISSING;
 }

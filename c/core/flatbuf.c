@@ -81,10 +81,6 @@ uint32_t etude_fb_u8(etude_fb *fb, etude_fb_table table, uint32_t slot) {
   return at == 0 ? 0 : fb->data[at];
 }
 
-int32_t etude_fb_i8(etude_fb *fb, etude_fb_table table, uint32_t slot) {
-  return (int8_t)etude_fb_u8(fb, table, slot);
-}
-
 uint32_t etude_fb_u32(etude_fb *fb, etude_fb_table table, uint32_t slot) {
   const uint32_t at = field(fb, table, slot, 4);
   return at == 0 ? 0 : load32(fb, at);

@@ -355,28 +355,24 @@ static void begin(etude_method *method) {
   }
 }
 
+static etude_status limit_error(const etude_method *method, etude_error *error) {
+  return etude_error_set(error, ETUDE_INVALID_PROGRAM,
+                         "method %q, instruction %u: the limit of %l instructions is used up: a loop without end?", method->name,
+                         method->position, (int64_t)method->instruction_limit);
+}
+
 etude_status etude_method_execute(etude_method *method, etude_error *error) {
   ETUDE_TRY(at_start(method, error));
   ETUDE_TRY(check_inputs_set(method, error));
   begin(method);
+  etude_status status = ETUDE_OK;
   uint64_t left = method->instruction_limit;
-  while (method->position < method->instruction_count) {
-    if (left-- == 0) {
-      const uint32_t at = method->position;
-      method->position = 0;
-      return etude_error_set(error, ETUDE_INVALID_PROGRAM,
-                             "method %q, instruction %u: the limit of %l instructions is used up: a loop without end?", method->name,
-                             at, (int64_t)method->instruction_limit);
-    }
-    const etude_status status = run_instruction(method, error);
-    if (status != ETUDE_OK) {
-      method->position = 0;
-      return status;
-    }
+  while (status == ETUDE_OK && method->position < method->instruction_count) {
+    status = left-- > 0 ? run_instruction(method, error) : limit_error(method, error);
   }
   method->position = 0;
-  method->outputs_valid = true;
-  return ETUDE_OK;
+  method->outputs_valid = status == ETUDE_OK;
+  return status;
 }
 
 etude_status etude_method_step(etude_method *method, etude_error *error) {

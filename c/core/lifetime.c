@@ -17,7 +17,7 @@
 
 typedef struct span {
   struct span *next; /* another one that is live */
-  size_t offset; /* the memory of the method has been found to fit the machine */
+  size_t offset;
   size_t size;
   uint32_t buffer; /* NEVER = not planned */
   uint32_t first;  /* 1 + instruction of the first write; 0 = defined before the first instruction */
@@ -94,32 +94,27 @@ static void note_kernel_call(analysis *a, const etude_instruction *instruction, 
 }
 
 /* Is this call a view operator whose result the plan put where its argument is? Then it writes nothing. */
-static bool is_view_in_place(const analysis *a, etude_plan *plan, const etude_instruction *instruction) {
-  const char *overload;
-  if (instruction->arg_count != 3) return false;
-  const span *from = span_of(a, instruction->args[0]);
-  const span *to = span_of(a, instruction->args[2]);
-  if (from == NULL || to == NULL || from->buffer == NEVER || from->buffer != to->buffer || from->offset != to->offset) return false;
-  const char *name = etude_plan_operator(plan, instruction->index, &overload);
-  return name != NULL && strcmp(name, "executorch_prim::et_view") == 0;
+static bool is_view_in_place(const analysis *a, const etude_instruction *call, const char *name) {
+  if (call->arg_count != 3 || strcmp(name, "executorch_prim::et_view") != 0) return false;
+  const span *from = span_of(a, call->args[0]);
+  const span *to = span_of(a, call->args[2]);
+  return from != NULL && to != NULL && from->buffer != NEVER && from->buffer == to->buffer && from->offset == to->offset;
 }
 
-static bool is_in_place(etude_plan *plan, uint32_t op) {
+static void note_operator(analysis *a, etude_plan *plan, const etude_instruction *call) {
   const char *overload;
-  const char *name = etude_plan_operator(plan, op, &overload);
-  const size_t length = name == NULL ? 0 : strlen(name);
-  return length > 0 && name[length - 1] == '_';
+  const char *name = etude_plan_operator(plan, call->index, &overload);
+  const size_t length = strlen(name);
+  if (is_view_in_place(a, call, name)) {
+    note(a, call->args[0], READ);
+  } else {
+    note_kernel_call(a, call, length > 0 && name[length - 1] == '_');
+  }
 }
 
 static void note_instruction(analysis *a, etude_plan *plan, const etude_instruction *instruction) {
   switch (instruction->kind) {
-    case ETUDE_KERNEL_CALL:
-      if (is_view_in_place(a, plan, instruction)) {
-        note(a, instruction->args[0], READ);
-      } else {
-        note_kernel_call(a, instruction, is_in_place(plan, instruction->index));
-      }
-      break;
+    case ETUDE_KERNEL_CALL: note_operator(a, plan, instruction); break;
     case ETUDE_DELEGATE_CALL:
       for (uint32_t i = 0; i < instruction->arg_count; ++i) note_all(a, instruction->args[i], DELEGATE);
       break;
@@ -142,8 +137,8 @@ static void collect(analysis *a, etude_plan *plan) {
     etude_plan_tensor tensor;
     if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
     span *s = &a->spans[next++];
-    s->offset = (size_t)tensor.buffer_offset;
-    s->size = (size_t)tensor.nbytes;
+    s->offset = tensor.buffer_offset;
+    s->size = tensor.nbytes;
     s->buffer = tensor.planned ? tensor.buffer : NEVER;
     s->named = tensor.name != NULL;
   }

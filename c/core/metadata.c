@@ -235,18 +235,9 @@ static bool is_new_missing(etude_plan *plan, uint32_t op, const uint32_t *found,
   return true;
 }
 
-/* Are there kernels for all operators, called or not? That is soon found out, and mostly so. */
-static bool is_complete(etude_plan *plan) {
-  const uint32_t count = etude_fb_count(&plan->fb, plan->operators);
-  uint32_t i = 0;
-  while (i < count && !is_new_missing(plan, i, NULL, 0)) ++i;
-  return i == count;
-}
-
 bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_text, size_t size) {
   uint32_t found[ETUDE_MOST_MISSING_OPERATORS]; /* in order of their first call */
   uint32_t count = 0;
-  if (is_complete(plan)) return false;
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
     const etude_fb_vector chain = etude_plan_chain(plan, c);
     for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain) && count < ETUDE_MOST_MISSING_OPERATORS; ++i) {

@@ -241,16 +241,16 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     const etude_buffer none = {NULL, 0};
     ETUDE_TRY(place_buffer(method, plan, i, i < config->planned_count ? config->planned[i] : none));
   }
-  etude_tensor *to = method->tensors;
+  etude_tensor *next = method->tensors;
   for (uint32_t i = 0; i < method->value_count; ++i) {
     etude_plan_tensor from;
     if (!etude_plan_find_tensor(plan, i, &from)) continue;
+    etude_tensor *to = next++;
+    if (!from.planned) continue;
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
-    if (from.planned && buffer->data != NULL) {
-      to->data = buffer->data + from.buffer_offset;
-      if (etude_tensor_has_initial(&from) && !buffer->shared) ETUDE_TRY(etude_plan_initial_data(plan, &from, to->data));
-    }
-    ++to;
+    if (buffer->data == NULL) continue; /* of no bytes */
+    to->data = buffer->data + from.buffer_offset;
+    if (etude_tensor_has_initial(&from) && !buffer->shared) ETUDE_TRY(etude_plan_initial_data(plan, &from, to->data));
   }
   return ETUDE_OK;
 }

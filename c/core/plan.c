@@ -95,12 +95,14 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
   const uint32_t location = etude_fb_u8(&plan->fb, extra, 2);
   const uint32_t device = etude_fb_u8(&plan->fb, extra, 3);
   out->name = etude_fb_string(&plan->fb, extra, 1);
-  out->mutable_index = etude_fb_u64(&plan->fb, extra, 0);
+  const uint64_t mutable_index = etude_fb_u64(&plan->fb, extra, 0);
+  const uint64_t offset = ((uint64_t)etude_fb_u32(&plan->fb, allocation, 2) << 32) | etude_fb_u32(&plan->fb, allocation, 1);
+  out->mutable_index = mutable_index < UINT32_MAX ? (uint32_t)mutable_index : UINT32_MAX;
   out->data_index = etude_fb_u32(&plan->fb, table, 5);
   out->external = location == 1;
   out->planned = allocation.at != 0;
   out->buffer = etude_plan_tensor_memory(plan, table) - 1;
-  out->buffer_offset = ((uint64_t)etude_fb_u32(&plan->fb, allocation, 2) << 32) | etude_fb_u32(&plan->fb, allocation, 1);
+  out->buffer_offset = (size_t)offset;
   ETUDE_TRY(etude_plan_fault(plan));
   if (location > 1 || (out->external && out->name == NULL)) {
     return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "its data is at an unknown place, or external without a name");
@@ -108,12 +110,12 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
   if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on a device other than the CPU");
   if (!out->planned) return ETUDE_OK;
   if (out->buffer < etude_plan_buffer_count(plan) &&
-      etude_plan_tensor_fits(out, out->buffer_offset, etude_plan_buffer_size(plan, out->buffer))) {
+      etude_plan_tensor_fits(out, offset, etude_plan_buffer_size(plan, out->buffer)) && offset <= SIZE_MAX / 2) {
     return ETUDE_OK;
   }
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM,
                          "value %u (tensor): %l bytes at byte %l of memory %u are not inside that memory, or misaligned", value,
-                         (int64_t)out->nbytes, (int64_t)out->buffer_offset, out->buffer + 1);
+                         (int64_t)out->nbytes, (int64_t)offset, out->buffer + 1);
 }
 
 etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_table table, etude_plan_tensor *out) {
@@ -121,13 +123,13 @@ etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_t
   const etude_fb_vector dim_order = etude_fb_vector_of(&plan->fb, table, 3, 1);
   const uint32_t dynamism = etude_fb_u8(&plan->fb, table, 8);
   const uint32_t rank = etude_fb_count(&plan->fb, sizes);
-  out->scalar_type = (int8_t)etude_fb_i8(&plan->fb, table, 0);
+  out->scalar_type = (int8_t)etude_fb_u8(&plan->fb, table, 0);
   out->rank = (uint8_t)rank;
   out->dynamic = dynamism == 1;
   out->sizes = (const int32_t *)(const void *)etude_fb_items(&plan->fb, sizes);
   out->dim_order = etude_fb_items(&plan->fb, dim_order);
-  out->nbytes = etude_scalar_size(out->scalar_type);
-  if (out->nbytes == 0) return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
+  uint64_t nbytes = etude_scalar_size(out->scalar_type);
+  if (nbytes == 0) return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
   if (etude_fb_u32(&plan->fb, table, 1) != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "a storage offset");
   if (dynamism > 1) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "an unbounded dynamic shape");
   ETUDE_TRY(etude_plan_fault(plan));
@@ -138,7 +140,9 @@ etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_t
                         "sizes or dim order are missing or impossible, or there are more than 16 dimensions or 2^31 elements");
   }
   /* That strides were found means that the number of elements, too, fits 31 bits. */
-  for (uint32_t i = 0; i < rank; ++i) out->nbytes *= (uint32_t)out->sizes[i];
+  for (uint32_t i = 0; i < rank; ++i) nbytes *= (uint32_t)out->sizes[i];
+  if (nbytes > SIZE_MAX / 2) return tensor_error(plan, ETUDE_OUT_OF_MEMORY, value, "larger than this machine can address");
+  out->nbytes = (size_t)nbytes;
   return read_place(plan, value, table, out);
 }
 

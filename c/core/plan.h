@@ -48,10 +48,10 @@ typedef struct etude_plan_tensor {
   const int32_t *sizes; /* in place; largest sizes where `dynamic` */
   const uint8_t *dim_order;
   const char *name; /* NULL = none */
-  uint64_t nbytes;
-  uint64_t buffer_offset;
-  uint64_t mutable_index;
-  uint32_t buffer; /* 0-based planned buffer, where `planned` */
+  size_t nbytes;        /* at most SIZE_MAX / 2 */
+  size_t buffer_offset; /* in planned buffer `buffer`, which counts from 0, where `planned` */
+  uint32_t buffer;
+  uint32_t mutable_index;
   uint32_t data_index; /* constant, or initial value; 0 = none */
   int8_t scalar_type;
   uint8_t rank;

@@ -237,7 +237,7 @@ etude_status etude_program_load(
   etude_data_loader source;
   etude_struct_read(&settings, sizeof settings, config);
   etude_struct_read(&source, sizeof source, loader);
-  if (settings.verification != ETUDE_VERIFY_MINIMAL && settings.verification != ETUDE_VERIFY_INTERNAL_CONSISTENCY) {
+  if ((uint32_t)settings.verification > ETUDE_VERIFY_INTERNAL_CONSISTENCY) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist", settings.verification);
   }
   const etude_allocator allocator = settings.allocator != NULL ? *settings.allocator : runtime->allocator;

@@ -22,8 +22,8 @@ void etude_struct_read(void *to, size_t size, const void *from) {
 void etude_struct_write(void *to, const void *from, size_t size) {
   uint32_t have;
   memcpy(&have, to, sizeof have);
-  memcpy(to, from, have < size ? have : size);
-  memcpy(to, &have, have < sizeof have ? have : sizeof have);
+  if (have < size) size = have;
+  if (size > sizeof have) memcpy((uint8_t *)to + sizeof have, (const uint8_t *)from + sizeof have, size - sizeof have);
 }
 
 void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error) {

@@ -112,7 +112,7 @@ uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer
 static bool same_layout(etude_fb *fb, etude_fb_table layout, const etude_plan_tensor *tensor) {
   const etude_fb_vector sizes = etude_fb_vector_of(fb, layout, 1, 4);
   const etude_fb_vector dim_order = etude_fb_vector_of(fb, layout, 2, 1);
-  return etude_fb_i8(fb, layout, 0) == tensor->scalar_type && fb->fault == 0 && layout.at != 0 &&
+  return (int8_t)etude_fb_u8(fb, layout, 0) == tensor->scalar_type && fb->fault == 0 && layout.at != 0 &&
          etude_fb_count(fb, sizes) == tensor->rank && etude_fb_count(fb, dim_order) == tensor->rank &&
          memcmp(etude_fb_items(fb, sizes), tensor->sizes, tensor->rank * sizeof *tensor->sizes) == 0 &&
          memcmp(etude_fb_items(fb, dim_order), tensor->dim_order, tensor->rank) == 0;
@@ -147,8 +147,7 @@ etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor
   out->offset = 0;
   if (tensor->external) return locate_external(plan, tensor, out);
   if (tensor->planned) {
-    const uint32_t index = tensor->mutable_index < UINT32_MAX ? (uint32_t)tensor->mutable_index : UINT32_MAX;
-    const etude_fb_table table = etude_fb_element(&plan->fb, program->mutable_segments, index);
+    const etude_fb_table table = etude_fb_element(&plan->fb, program->mutable_segments, tensor->mutable_index);
     offsets = etude_fb_vector_of(&plan->fb, table, 1, 8);
     out->segment = etude_fb_u32(&plan->fb, table, 0);
   }
@@ -166,7 +165,7 @@ etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *
   etude_bytes bytes;
   ETUDE_TRY(etude_plan_locate(plan, tensor, &place));
   ETUDE_TRY(etude_segment_acquire(plan->program, place.file, place.segment, &bytes, plan->error));
-  memcpy(to, (const uint8_t *)bytes.data + place.offset, (size_t)tensor->nbytes);
+  memcpy(to, (const uint8_t *)bytes.data + place.offset, tensor->nbytes);
   etude_segment_release(plan->program, place.file, place.segment);
   return ETUDE_OK;
 }
@@ -287,9 +286,9 @@ etude_status etude_method_find_state(
     return ETUDE_OK;
   }
   etude_error_about(error, ETUDE_NOT_FOUND, name, "method %q has no state buffer %q; it has:", method->name, name);
-  if (etude_method_state_count(method) == 0) etude_error_append(error, " none");
-  for (uint32_t i = 0; etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
-    if (!etude_error_append(error, " %s", other)) break;
+  bool room = etude_error_append(error, etude_method_state_count(method) == 0 ? " none" : "");
+  for (uint32_t i = 0; room && etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
+    room = etude_error_append(error, " %s", other);
   }
   return ETUDE_NOT_FOUND;
 }
@@ -326,7 +325,7 @@ etude_status etude_method_reset_state(etude_method *method, uint32_t index, etud
     if (etude_tensor_has_initial(&state.entry)) {
       ETUDE_TRY(etude_plan_initial_data(&state.plan, &state.entry, state.tensor->data));
     } else if (state.entry.nbytes > 0) {
-      memset(state.tensor->data, 0, (size_t)state.entry.nbytes);
+      memset(state.tensor->data, 0, state.entry.nbytes);
     }
   }
   return ETUDE_OK;

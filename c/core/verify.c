@@ -115,13 +115,10 @@ static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, u
 }
 
 static etude_status check_operator(etude_plan *plan, uint32_t index) {
-  char name[ETUDE_OPERATOR_NAME_SIZE];
   const char *overload;
-  if (etude_plan_operator(plan, index, &overload) != NULL &&
-      etude_plan_operator_text(plan, index, name, sizeof name) < sizeof name) {
-    return ETUDE_OK;
-  }
+  const char *name = etude_plan_operator(plan, index, &overload);
   ETUDE_TRY(etude_plan_fault(plan));
+  if (name != NULL && strlen(name) + strlen(overload) + 2 <= ETUDE_OPERATOR_NAME_SIZE) return ETUDE_OK;
   return wrong(plan, "operator", index, "has no name, or one that is too long");
 }
 
