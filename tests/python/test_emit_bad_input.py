@@ -298,6 +298,7 @@ def test_every_public_function_is_here():
         (lambda p, m, x: m.call("aten::topk.values", x, 1, out=3), BuildError, "aten::topk.values: out=3 is no list"),
         (lambda p, m, x: m.dynamic_view(x, [6], [-6]), BuildError, "size 6 is not possible within bound -6"),
         (lambda p, m, x: m.dynamic_view(x, [6], [6, 1]), BuildError, "1 sizes and 2 bounds"),
+        (lambda p, m, x: m.dynamic_view(x, [-1, -1], [2, 3]), BuildError, "only one of the sizes"),
         (lambda p, m, x: loop(m, -1), BuildError, "count -1 is negative"),
         (lambda p, m, x: loop(m, x), BuildError, "loop: count must be an int"),
         (lambda p, m, x: m.input("float32", (2,), memory_id=10**9), BuildError, "memory id 1000000000; possible are 1 to 1024"),

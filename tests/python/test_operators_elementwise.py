@@ -456,7 +456,7 @@ def test_views_check_their_sizes():
         builder = ProgramBuilder()
         method = builder.method("forward")
         x = method.input("float32", (6,))
-        method.output(method.dynamic_view(x, list(sizes), [2, 3]))
+        method.output(method.dynamic_view(x, [method.variable(size) for size in sizes], [2, 3]))
         loaded = etude.load(builder.to_bytes()).load_method("forward")
         if fits:
             (got,) = loaded.execute([np.arange(6, dtype=np.float32)])

@@ -385,6 +385,8 @@ class MethodBuilder:
         """A view whose sizes (ints or scalar Refs, one may be -1) are known at run time; `bounds` are the largest."""
         if len(shape) != len(bounds):
             raise BuildError(f"dynamic_view: {len(shape)} sizes and {len(bounds)} bounds")
+        if sum(not isinstance(size, Ref) and size == -1 for size in shape) > 1:
+            raise BuildError(f"dynamic_view: only one of the sizes {list(shape)} may be -1")
         for size, bound in zip(shape, bounds, strict=True):
             if not isinstance(size, Ref) and (size < -1 or size > bound):
                 raise BuildError(f"dynamic_view: size {size} is not possible within bound {bound}")
