@@ -78,7 +78,7 @@ static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *g
   resized.strides = strides;
   ETUDE_TRY(etude_tensor_resize(&resized, given->sizes, slot->rank, error));
   if (!etude_tensor_same_layout(&resized, given)) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its elements are in another order than the method wants (strides %D): copy it first",
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its elements are not in the order of strides %D: copy it first",
                            strides, (uint32_t)slot->rank);
   }
   const size_t needed = etude_tensor_nbytes(&resized);
@@ -135,7 +135,7 @@ static void apply_input(etude_method *method, uint32_t index, const etude_value 
 static etude_status at_start(const etude_method *method, etude_error *error) {
   if (method->position == 0 || method->position == method->instruction_count) return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_STATE,
-                         "method %q is at instruction %u: step to the end or reset before setting inputs or executing",
+                         "method %q is at instruction %u: step to its end, or reset it, first",
                          method->name, method->position);
 }
 
@@ -186,7 +186,7 @@ etude_status etude_method_get_output(
     const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
   ETUDE_TRY(check_index(method, "outputs", index, method->output_count, error));
   if (!method->outputs_valid) {
-    return etude_error_set(error, ETUDE_INVALID_STATE, "method %q has not been executed, or its last execution failed: there are no outputs",
+    return etude_error_set(error, ETUDE_INVALID_STATE, "method %q has no outputs: it has not been executed, or that failed",
                            method->name);
   }
   const etude_value *value = method->outputs[index];
@@ -211,7 +211,7 @@ static etude_status set_output(etude_method *method, const etude_value *value, v
   etude_tensor *tensor = value->as.tensor;
   if ((tensor->flags & (ETUDE_TENSOR_PLANNED | ETUDE_TENSOR_CONSTANT)) != 0 || is_input(method, value)) {
     return etude_error_set(error, ETUDE_INVALID_STATE,
-                           "its memory is planned, constant or an input's, and can't be replaced: copy the result");
+                           "its memory can't be replaced (planned, constant or an input): copy the result");
   }
   const size_t needed = data != NULL ? etude_tensor_bound_nbytes(tensor) : 0;
   if (size < needed) {

@@ -130,7 +130,7 @@ static etude_status give_storage(etude_method *method, etude_tensor *tensor, etu
   while (storage != end && storage->tensor != tensor) ++storage;
   if (storage == end) {
     if (method->storage_count == method->storage_capacity) {
-      return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the result %T has a place in the file or the plan, but no memory", tensor);
+      return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the result %T has no memory of its own", tensor);
     }
     storage->data = etude_alloc_zeros(&method->allocator, size, error);
     if (storage->data == NULL) return ETUDE_OUT_OF_MEMORY;

@@ -137,7 +137,7 @@ etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_t
   if (sizes.at == 0 || dim_order.at == 0 || rank > ETUDE_MAX_RANK || etude_fb_count(&plan->fb, dim_order) != rank ||
       !etude_strides_from_dim_order(out->sizes, out->dim_order, rank, strides)) {
     return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
-                        "sizes or dim order are missing or impossible, or there are more than 16 dimensions or 2^31 elements");
+                        "impossible sizes or dim order (at most 16 dimensions, 2^31 elements)");
   }
   /* That strides were found means that the number of elements, too, fits 31 bits. */
   for (uint32_t i = 0; i < rank; ++i) nbytes *= (uint32_t)out->sizes[i];

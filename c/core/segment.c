@@ -72,7 +72,7 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
       continue;
     }
     return etude_error_at(error, ETUDE_INVALID_PROGRAM, base + offset,
-                          "segment %u (%l bytes at byte %l) is not inside the file, which has %l bytes: is it cut short?", i,
+                          "segment %u (%l bytes at byte %l) is not inside the file of %l bytes: is it cut short?", i,
                           (int64_t)segment->size, (int64_t)(base + offset), (int64_t)file->loader.size);
   }
   return ETUDE_OK;

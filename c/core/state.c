@@ -125,7 +125,7 @@ static etude_status locate_external(const etude_plan *plan, const etude_plan_ten
   while (i < program->external_count && !etude_file_find_key(&program->externals[i], tensor->name, &out->segment, &layout)) ++i;
   if (i == program->external_count) {
     return etude_error_about(plan->error, i == 0 ? ETUDE_INVALID_STATE : ETUDE_NOT_FOUND, tensor->name,
-                             "tensor %q is not in the %u external data files (.ptd) that were given with the program",
+                             "tensor %q is in none of the %u external data files (.ptd) given with the program",
                              tensor->name, i);
   }
   out->file = &program->externals[i];

@@ -46,7 +46,7 @@ LINKED = "linked: load and run"
 
 # Most bytes, so that it does not grow unnoticed, and the bytes that it shall come down to.
 BUDGETS = {
-    "with texts": {WHOLE: 37_376, NO_OPTIONS: 30_208, LINKED: 27_648},
+    "with texts": {WHOLE: 37_888, NO_OPTIONS: 30_720, LINKED: 28_160},
     "without texts": {WHOLE: 25_600, NO_OPTIONS: 20_992, LINKED: 18_432},
 }
 TARGETS = {WHOLE: 24_576, NO_OPTIONS: 20_480}
