@@ -182,14 +182,15 @@ class TensorSlot:
     def _copy(self, array: Any) -> None:
         if self._memory is None:
             self._memory = np.empty(max(self._info.nbytes(), 1), np.uint8)
+        self._shape = None  # a KeyboardInterrupt may come between any two of these steps
         shape = array.shape
         nbytes = array.nbytes
         outer_first = shape if self._order is None else [shape[i] for i in self._order]
         dense = self._memory[:nbytes].view(self._dtype).reshape(outer_first)
         self._view = dense if self._inverse is None else dense.transpose(self._inverse)
         self._view[...] = array
-        self._shape = None if self.in_place else shape
         self._describe(shape, ffi.from_buffer("char[]", self._memory), nbytes)
+        self._shape = None if self.in_place else shape
 
     def _describe(self, shape: tuple[int, ...], data: CData, nbytes: int) -> None:
         for i, size in enumerate(shape):

@@ -5,15 +5,16 @@ Everything else imports `ffi` and `lib` from here.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, SupportsIndex, TypeAlias
 
 from etude import _pending
 from etude._etude import ffi, lib
-from etude.errors import EtudeStateError, from_status
+from etude.errors import EtudeStateError, EtudeTypeError, EtudeValueError, from_status
 
-__all__ = ["CData", "ErrorBlock", "Handle", "RootHandle", "ffi", "lib", "text"]
+__all__ = ["CData", "ErrorBlock", "Handle", "RootHandle", "Uncopied", "ffi", "lib", "text", "whole"]
 
 #: A C pointer, struct or array; the extension does not tell them apart.
 CData: TypeAlias = Any
@@ -61,10 +62,30 @@ class ErrorBlock:
         return _pending.explain(from_status(status, message or text(lib.etude_status_name(status)), subject, offset))
 
 
+def whole(what: str, value: object, least: int, most: int) -> int:
+    """An integer for C, checked: EtudeTypeError or EtudeValueError that name it as `what`."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise EtudeTypeError(f"{what} must be an int, not {value!r}") from None
+    if not least <= number <= most:
+        raise EtudeValueError(f"{what} must be from {least} to {most}, not {number}")
+    return number
+
+
 _owners_lock = threading.RLock()  # reentrant: a finaliser may run at any point
 
 
-class Handle:
+class Uncopied:
+    """What stands for a C object: `copy` and `pickle` would make a second owner that nobody counts."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise EtudeTypeError(f"an etude.{type(self).__name__} can't be copied or pickled; load the program again where another is needed")
+
+
+class Handle(Uncopied):
     """A C object with counted owners. It is freed when the last of them lets go, and holds its parent until then.
 
     Python may finalise objects of a reference cycle in any order; the count, not that order, decides when C frees.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from etude import _arguments, _results
 from etude._inputs import make_slot
-from etude._lib import ErrorBlock, Handle, ffi, lib
+from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib
 from etude.errors import EtudeStateError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
@@ -25,7 +24,7 @@ Array = np.ndarray[Any, Any]
 _call = lib.etude_call
 
 
-class Method:
+class Method(Uncopied):
     """A function of a program, with memory of its own. `Program.load_method` makes one.
 
     One thread at a time: a second one that enters while the first executes gets an EtudeStateError, never wrong numbers. For a method per
@@ -41,7 +40,9 @@ class Method:
         self._option_keys = option_keys
         self._pointer: Any = handle.pointer
         self._error = ErrorBlock()
-        self._lock = threading.Lock()
+        #: a token of the call that is in the method, under 0. No lock: a KeyboardInterrupt between `acquire` and `try` would leave
+        #: it locked for ever, whereas a token tells whose it is. Setting and deleting an entry of a dict is one step.
+        self._users: dict[int, object] = {}
         self._infos_in = value_infos(lib.etude_program_input_info, program, index, lib.etude_method_input_count(self._pointer))
         self._infos_out = value_infos(lib.etude_program_output_info, program, index, lib.etude_method_output_count(self._pointer))
         self._input_count = len(self._infos_in)
@@ -69,10 +70,10 @@ class Method:
     @property
     def metadata(self) -> MethodMeta:
         """Inputs, outputs and needs."""
-        self._check_open()
-        return MethodMeta(self._program, self._index_in_program)
+        with self._held():
+            return MethodMeta(self._program, self._index_in_program)
 
-    def execute(
+    def execute(  # noqa: PLR0912  the one hot path: no calls but those that do the work
         self,
         inputs: object = (),
         *,
@@ -100,9 +101,10 @@ class Method:
             inputs = _arguments.as_list(inputs)
         if len(inputs) != self._input_count:
             raise self._count_error(len(inputs))
-        if not self._lock.acquire(False):
-            raise self._busy()
+        users, mine = self._users, object()
         try:
+            if users.setdefault(0, mine) is not mine:
+                raise self._busy()
             if self._pointer is None:
                 raise self._closed()
             for slot, x in zip(self._slots, inputs):
@@ -120,9 +122,12 @@ class Method:
                 return self._views()
             return [read() for read in self._readers]
         finally:
-            for large in self._in_place:
-                large.release()
-            self._lock.release()
+            if 0 in users and users[0] is mine:
+                try:
+                    for large in self._in_place:
+                        large.release()
+                finally:
+                    del users[0]
 
     def __call__(self, *inputs: object, out: Sequence[Array | None] | None = None, copy: bool = True, strict: bool = False) -> list[Any]:
         """`method(x, y)` is `method.execute([x, y])`."""
@@ -131,8 +136,8 @@ class Method:
     @property
     def state(self) -> State:
         """The named state buffers: a mapping from names to arrays."""
-        self._check_open()
-        return State(self._pointer, self)
+        with self._held() as pointer:
+            return State(pointer, self)
 
     @property
     def memory(self) -> MemoryReport:
@@ -146,10 +151,10 @@ class Method:
         """What an option is set to for this method, layer by layer, and which layer wins. Its repr shows it. Any thread.
 
         The process-wide value is that of the moment the method was loaded, or, for a key that takes effect at once, the present one.
-        EtudeKeyError for an unknown backend or key.
+        A read-only key has one layer, "backend", with its present value. EtudeKeyError for an unknown backend or key.
         """
         with self._held() as pointer:
-            return explain_option(pointer, backend, key)
+            return explain_option(pointer, self._program.parent, backend, key)
 
     def options(self, backend: str) -> OptionTable:
         """The options of a backend by key, each with the value that counts for this method, and where that comes from. Any thread.
@@ -174,25 +179,30 @@ class Method:
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Keep other threads out of the method; EtudeStateError where one is in, or the method is closed."""
-        if not self._lock.acquire(False):
-            raise self._busy()
+        with self._alone():
+            if self._pointer is None:
+                raise self._closed()
+            yield
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out of the method, which may be closed."""
+        users, mine = self._users, object()
         try:
-            self._check_open()
+            if users.setdefault(0, mine) is not mine:
+                raise self._busy()
             yield
         finally:
-            self._lock.release()
+            if 0 in users and users[0] is mine:
+                del users[0]
 
     def close(self) -> None:
         """Free the method's memory. Arrays it returned stay good. Closing twice is fine."""
         if self._handle is None:
             return
-        if not self._lock.acquire(False):
-            raise self._busy()
-        try:
+        with self._alone():
             handle, self._handle, self._pointer, self._crossing = self._handle, None, None, ()
             self._readers, self._tensors, self._bound = [], [], {}
-        finally:
-            self._lock.release()
         if handle is not None:
             handle.release()
 
@@ -252,8 +262,13 @@ class Method:
             del self._bound[index]
         if array is not None and array.size and array.flags.c_contiguous and array.flags.aligned and array.dtype.kind != "V":
             memory = ffi.from_buffer("char[]", array, require_writable=True)
-            if lib.etude_method_set_output(self._pointer, index, memory, array.nbytes, self._error.pointer) == 0:
-                self._bound[index] = array  # otherwise (an output that is an input, say) it is copied after the call
+            try:
+                if lib.etude_method_set_output(self._pointer, index, memory, array.nbytes, self._error.pointer) == 0:
+                    self._bound[index] = array  # otherwise (an output that is an input, say) it is copied after the call
+            except BaseException:  # KeyboardInterrupt: C must not keep memory of which this object knows nothing
+                lib.etude_method_set_output(self._pointer, index, ffi.NULL, 0, self._error.pointer)
+                self._bound.pop(index, None)
+                raise
 
     def _write(self, out: Sequence[Array | None]) -> list[Any]:
         """Copy results to the caller's arrays, but for those that stand there already."""
@@ -271,16 +286,13 @@ class Method:
             found.append(array)
         return found
 
-    def _check_open(self) -> None:
-        if self._pointer is None:
-            raise self._closed()
-
     def _closed(self) -> EtudeStateError:
         return EtudeStateError(f"method '{self._name}' is closed; load it again")
 
     def _busy(self) -> EtudeStateError:
         return EtudeStateError(
-            f"method '{self._name}' is in use by another thread; give each thread its own with load_method('{self._name}', fresh=True)"
+            f"method '{self._name}' is in use by another thread, or by a call of this one that is not over; "
+            f"give each its own with load_method('{self._name}', fresh=True)"
         )
 
     def _count_error(self, given: int) -> EtudeValueError:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from etude import _pending
-from etude._lib import ErrorBlock, Handle, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
 from etude.metadata import MemoryReport, MethodMeta, new_sized
@@ -35,7 +37,7 @@ class Segment(NamedTuple):
     size: int
 
 
-class Program:
+class Program(Uncopied):
     """An open program. `Runtime.load_program` and `etude.load` make one.
 
     Methods are `program["forward"]`, `program.forward` or `program.load_method("forward")`; they are loaded when first asked for, and are
@@ -95,11 +97,16 @@ class Program:
             return method
 
     def _load(self, name: str, memory_limit: int, instruction_limit: int, rows: OptionRows, unused_options: str) -> Method:
-        handle = self._open()
+        with self._held() as handle:
+            return self._load_from(handle, name, memory_limit, instruction_limit, rows, unused_options)
+
+    def _load_from(
+        self, handle: Handle, name: str, memory_limit: int, instruction_limit: int, rows: OptionRows, unused_options: str
+    ) -> Method:
         index = self._index(name)
         config = new_sized("etude_method_config")
-        config.memory_limit = memory_limit
-        config.instruction_limit = instruction_limit
+        config.memory_limit = whole("memory_limit", memory_limit, 0, 2**64 - 1)
+        config.instruction_limit = whole("instruction_limit", instruction_limit, 0, 2**64 - 1)
         config.backend_options, config.backend_options_count = rows.array, rows.count
         config.unused_options_warn = unused_options == "warn"
         error = ErrorBlock()
@@ -119,44 +126,33 @@ class Program:
 
     def metadata(self, name: str) -> MethodMeta:
         """Inputs, outputs and needs of a method, without loading it."""
-        return MethodMeta(self._open(), self._index(name))
+        with self._held() as handle:
+            return MethodMeta(handle, self._index(name))
 
     def memory(self, name: str) -> MemoryReport:
         """Bytes that loading a method would take."""
         info = new_sized("etude_memory_info")
         error = ErrorBlock()
-        handle = self._open()
-        error.check(lib.etude_program_method_memory(handle.pointer, self._index(name), info, error.pointer))
+        with self._held() as handle:
+            error.check(lib.etude_program_method_memory(handle.pointer, self._index(name), info, error.pointer))
         return MemoryReport.from_info(info)
 
     def missing_operators(self, name: str | None = None) -> list[str]:
         """Operators that this build has not got, each once, with the dtypes of their first use; of one method or of all."""
-        handle = self._open()
         indices = range(len(self._names)) if name is None else [self._index(name)]
-        buffer = ffi.new("char[512]")
-        error = ErrorBlock()
-        found: dict[str, None] = {}
-        for method in indices:
-            row = 0
-            while True:
-                status = lib.etude_program_missing_operator(handle.pointer, method, row, buffer, 512, error.pointer)
-                if status == lib.ETUDE_NOT_FOUND:
-                    break
-                error.check(status)
-                found[text(buffer)] = None
-                row += 1
-        return list(found)
+        with self._held() as handle:
+            return list(dict.fromkeys(operator for method in indices for operator in _missing_operators(handle.pointer, method)))
 
     @property
     def segments(self) -> list[Segment]:
         """The segments of the file, in its order."""
-        handle = self._open()
         info = new_sized("etude_segment_info")
         error = ErrorBlock()
         found = []
-        for i in range(lib.etude_program_segment_count(handle.pointer)):
-            error.check(lib.etude_program_segment_info(handle.pointer, i, info, error.pointer))
-            found.append(Segment(_SEGMENT_KINDS.get(info.kind, str(info.kind)), int(info.offset), int(info.size)))
+        with self._held() as handle:
+            for i in range(lib.etude_program_segment_count(handle.pointer)):
+                error.check(lib.etude_program_segment_info(handle.pointer, i, info, error.pointer))
+                found.append(Segment(_SEGMENT_KINDS.get(info.kind, str(info.kind)), int(info.offset), int(info.size)))
         return found
 
     def write_etdump_result_to_file(self, etdump_path: str, debug_buffer_path: str) -> None:
@@ -223,10 +219,17 @@ class Program:
     def __repr__(self) -> str:
         return f"<etude.Program {self._title}: {self._known()}{' (closed)' if self._handle is None else ''}>"
 
-    def _open(self) -> Handle:
-        if self._handle is None:
+    @contextmanager
+    def _held(self) -> Iterator[Handle]:
+        """The C program, which another thread's `close` can't free meanwhile."""
+        handle = self._handle
+        if handle is None:
             raise EtudeStateError("this program is closed")
-        return self._handle
+        handle.retain()
+        try:
+            yield handle
+        finally:
+            handle.release()
 
     def _known(self) -> str:
         return ", ".join(repr(name) for name in self._names)
@@ -238,6 +241,18 @@ class Program:
             error = EtudeKeyError(f"this program has no method {name!r}; it has: {self._known()}")
             error.subject = str(name)
             raise error from None
+
+
+def _missing_operators(program: CData, method: int) -> Iterator[str]:
+    """Operators of method `method` that this build has not got, with the dtypes of each use."""
+    buffer = ffi.new("char[512]")
+    error = ErrorBlock()
+    for row in itertools.count():
+        status = lib.etude_program_missing_operator(program, method, row, buffer, 512, error.pointer)
+        if status == lib.ETUDE_NOT_FOUND:
+            return
+        error.check(status)
+        yield text(buffer)
 
 
 def unused_mode(mode: str) -> str:

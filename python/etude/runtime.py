@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from etude import _log, _pending  # noqa: F401  _log: C calls it
-from etude._lib import CData, ErrorBlock, Handle, RootHandle, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Handle, RootHandle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
 from etude.enums import Verification
@@ -18,7 +18,7 @@ from etude.program import Program, check_unused, unused_mode
 from etude.registry import BackendRegistry, Libraries
 
 
-class OperatorRegistry:
+class OperatorRegistry(Uncopied):
     """The operators of a runtime."""
 
     def __init__(self, runtime: Handle) -> None:
@@ -35,7 +35,7 @@ class OperatorRegistry:
         return f"<etude.OperatorRegistry of {lib.etude_runtime_kernel_count(self._runtime.pointer)} operators>"
 
 
-class Runtime:
+class Runtime(Uncopied):
     """Kernels, backends and threads. `Runtime.get()` is the one that everybody uses; two runtimes do not see each other.
 
     A runtime may be used from several threads. After a fork, runtimes without threads of their own (the default) work on in the child.
@@ -46,8 +46,7 @@ class Runtime:
 
     def __init__(self, *, threads: int = 1) -> None:
         """A runtime of its own, whose kernels use up to `threads` threads; 1 = only the caller's."""
-        if not 1 <= threads <= 256:
-            raise EtudeValueError(f"threads must be from 1 to 256, not {threads}")
+        threads = whole("threads", threads, 1, 256)
         libraries = Libraries()
         self._handle = RootHandle(_create(threads), _Free(threads, libraries))
         self._threads = threads

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from etude import _arguments, dtypes
-from etude._lib import CData, ErrorBlock, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Uncopied, ffi, lib, text
 from etude._results import tensor_view
 from etude.errors import EtudeKeyError, EtudeTypeError, EtudeValueError
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 _ALL = 2**32 - 1
 
 
-class State(Mapping[str, Array]):
+class State(Uncopied, Mapping[str, Array]):
     """State buffers by name, such as the caches of a language model.
 
     `state["cache"]` is a copy, `state["cache"] = array` writes one, `reset()` takes all, or one, back to what they were when the

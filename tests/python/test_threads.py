@@ -141,3 +141,36 @@ def test_fork_with_kernel_threads_exits(matrices):
         os.waitpid(child, 0)
         pytest.fail("the child hangs")
     assert status == 0
+
+
+def test_close_while_others_load():
+    """A program closed by one thread while others ask things of it and load methods: they get answers, or hear that it is closed."""
+    stop, closed, failures = time.monotonic() + 3, [0], []
+    current = [etude.load(PROGRAMS / "product.pte")]
+
+    def use():
+        while time.monotonic() < stop:
+            program = current[0]
+            try:
+                program.metadata("forward")
+                program.memory("forward")
+                assert not program.missing_operators()
+                assert program.segments is not None
+                method = program.load_method("forward", fresh=True)
+                method.metadata, method.memory, method.state  # noqa: B018
+            except etude.EtudeStateError as error:
+                if "closed" not in str(error):
+                    failures.append(error)
+            except BaseException as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while time.monotonic() < stop:
+        program, current[0] = current[0], etude.load(PROGRAMS / "product.pte")
+        program.close()
+        closed[0] += 1
+    for thread in threads:
+        thread.join()
+    assert not failures and closed[0] > 10
