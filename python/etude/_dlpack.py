@@ -83,6 +83,8 @@ def to_array(producer: Any) -> np.ndarray[Any, Any]:
         raise ValueError(f"its memory is on a {_DEVICES.get(kind, f'device of kind {kind}')}; copy it to the CPU first")
     if getattr(producer, "is_neg", bool)():
         raise ValueError("it is a lazily negated view, whose memory holds other values; call resolve_neg() first")
+    if getattr(producer, "requires_grad", False) is True:  # torch: its values are what counts here, no gradients flow back
+        producer = producer.detach()
     capsule = producer.__dlpack__()
     if not _is_valid(capsule, b"dltensor"):
         raise TypeError("its __dlpack__() gave no unused 'dltensor' capsule")

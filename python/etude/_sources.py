@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from etude._lib import CData, ErrorBlock, ffi, lib
-from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, copied
+from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, EtudeValueError, copied
 
 
 class Source:
@@ -25,7 +25,10 @@ class Source:
 
     def _open_file(self, path: str | bytes) -> None:
         error = ErrorBlock()
-        status = lib.etude_data_from_file(os.fsencode(path), lib.ETUDE_FILE_MAP, self.loader, error.pointer)
+        encoded = os.fsencode(path)
+        if b"\0" in encoded:  # C would open what stands before it
+            raise EtudeValueError(f"cannot open file {path!r}: no path holds a zero byte")
+        status = lib.etude_data_from_file(encoded, lib.ETUDE_FILE_MAP, self.loader, error.pointer)
         if status == 0:
             return
         try:

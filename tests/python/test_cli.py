@@ -128,3 +128,24 @@ def test_config():
     assert etude.get_library() in run("config", "--libs")
     assert run("config", "--include").strip() == etude.get_include()
     assert "pkgconfig" in run("config")
+
+
+def test_files_of_inputs_that_are_none(tmp_path):
+    text, array, arrays = tmp_path / "text.npy", tmp_path / "x.npy", tmp_path / "x.npz"
+    text.write_text("hello")
+    np.save(array, np.zeros(3))
+    np.savez(arrays, x=np.zeros(3))
+    np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
+    for option, path, words in (
+        ("--input", f"0={text}", f"'{text}' is no .npy file of numbers"),
+        ("--input", f"0={tmp_path / 'objects.npy'}", "is no .npy file of numbers"),
+        ("--inputs", text, f"'{text}' is no .npz file of numbers"),
+        ("--inputs", array, "is a file of kind .npy, not .npz"),
+    ):
+        said = run("run", AFFINE, option, path, status=1)
+        assert words in said and "pickle" not in said
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "x"])
+def test_repeat_is_a_count(count):
+    assert "whole number from 1" in run("run", AFFINE, f"--repeat={count}", status=2)

@@ -100,3 +100,23 @@ def test_limits():
     with pytest.raises(etude.EtudeError, match="instruction"):
         method(x, x)
     assert program["forward"](x, x)[0].shape == (2, 3)
+
+
+def test_a_path_is_not_cut_at_a_zero_byte():
+    with pytest.raises(etude.EtudeValueError, match="zero byte"):
+        etude.load(f"{PROGRAMS / 'affine.pte'}\0.txt")
+
+
+@pytest.mark.parametrize("name", ["memory_limit", "instruction_limit"])
+def test_limits_are_checked_by_name(name):
+    program = etude.load(PROGRAMS / "affine.pte")
+    wrong = {"1 MB": etude.EtudeTypeError, 1.5: etude.EtudeTypeError, -1: etude.EtudeValueError, 2**64: etude.EtudeValueError}
+    for value, kind in wrong.items():
+        with pytest.raises(kind, match=name):
+            program.load_method("forward", **{name: value})
+
+
+def test_threads_are_checked_by_name():
+    for value, kind in ((2.0, etude.EtudeTypeError), ("2", etude.EtudeTypeError), (0, etude.EtudeValueError)):
+        with pytest.raises(kind, match="threads"):
+            etude.load(PROGRAMS / "affine.pte", threads=value)

@@ -6,6 +6,7 @@ import argparse
 import io
 import statistics
 import time
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays")
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …")
-    parser.add_argument("--repeat", metavar="N", type=int, default=1, help="execute N times and give the median time")
+    parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="execute N times and give the median time")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     inputs = _inputs(method, args)
     times = []
     outputs: list[Any] = []
-    for _ in range(max(1, args.repeat)):
+    for _ in range(args.repeat):
         start = time.perf_counter()
         outputs = method.execute(inputs)
         times.append(time.perf_counter() - start)
@@ -84,14 +91,29 @@ def _inputs(method: etude.Method, args: argparse.Namespace) -> list[object]:
 def _given(args: argparse.Namespace) -> dict[int, object]:
     given: dict[int, object] = {}
     if args.inputs:
-        with np.load(args.inputs) as arrays:
-            given = dict(enumerate(arrays[name] for name in arrays.files))
+        given = dict(enumerate(_load(args.inputs, "--inputs", ".npz")))
     for item in args.input:
         index, found, value = item.partition("=")
         if not found or not index.isdecimal():
             raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
-        given[int(index)] = np.load(value) if value.endswith(".npy") else _literal(value)
+        given[int(index)] = _load(value, "--input", ".npy")[0] if value.endswith(".npy") else _literal(value)
     return given
+
+
+def _load(path: str, option: str, wanted: str) -> list[Array]:
+    """The arrays of an .npy or .npz file, whichever is wanted, in its order."""
+    try:
+        content = np.load(path)
+        if isinstance(content, np.ndarray):
+            arrays, kind = [content], ".npy"
+        else:
+            with content:
+                arrays, kind = [content[name] for name in content.files], ".npz"
+    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy's words are about pickle, which is not for users to allow
+        raise etude.EtudeValueError(f"{option}: {path!r} is no {wanted} file of numbers, or damaged") from None
+    if kind != wanted:
+        raise etude.EtudeValueError(f"{option}: {path!r} is a file of kind {kind}, not {wanted}")
+    return arrays
 
 
 def _literal(text: str) -> object:
@@ -118,7 +140,8 @@ def _as_bits(value: object, info: etude.ValueInfo) -> object:
 def _made_up(info: etude.ValueInfo) -> tuple[object, str]:
     """A value that suits an input, and a word about it."""
     if info.tensor is None:
-        return info.value, "from the file"
+        note = "from the file" if info.value is not None else "none; if the program computes with it, give a number with --input"
+        return info.value, note
     dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes()
     if dtype.kind == "b":
         return np.ones(shape, dtype), "made up: true"
