@@ -106,6 +106,7 @@ static etude_status check_input(const etude_method *method, uint32_t index, cons
   if ((tensor->flags & ETUDE_TENSOR_CONSTANT) != 0) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "the program holds a constant here");
   }
+  if (value->as.tensor == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no tensor");
   return check_tensor(tensor, value->as.tensor, error);
 }
 

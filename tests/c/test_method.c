@@ -108,6 +108,8 @@ static void test_refused_inputs_say_why_and_change_nothing(void) {
   refuse(&f, &wrong.value, ETUDE_INVALID_ARGUMENT, "forward");
   (void)view_tensor(&wrong, 77, y, 2, 2, 3);
   refuse(&f, &wrong.value, ETUDE_INVALID_ARGUMENT, "forward");
+  wrong.value.as.tensor = NULL;
+  refuse(&f, &wrong.value, ETUDE_INVALID_ARGUMENT, "no tensor");
   memset(&scalar, 0, sizeof scalar);
   scalar.tag = ETUDE_VALUE_INT;
   refuse(&f, &scalar, ETUDE_INVALID_TYPE, "Int");
