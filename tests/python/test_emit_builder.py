@@ -30,6 +30,7 @@ from etude.emit.model import (
     Tensor,
     TensorList,
 )
+from etude.emit.require import check_arguments, check_result
 from paths import CORPUS
 
 
@@ -97,6 +98,7 @@ def test_shape_rules_agree_with_exported_programs():
                     continue  # sizes known only at run time
                 arguments = {a.name: plain(method, i) for a, i in zip(schema.arguments, instruction.args)}
                 outs = [arguments.pop(a.name) for a in schema.outs]
+                check_arguments(instruction.operator, arguments)
                 wanted = outs[0] if isinstance(outs[0], list) else outs
                 try:
                     found = infer(instruction.operator, arguments)
@@ -104,6 +106,8 @@ def test_shape_rules_agree_with_exported_programs():
                     continue
                 assert [(t.dtype, t.shape) for t in found] == [(t.dtype, t.shape) for t in wanted], (path.stem, instruction.operator)
                 assert [t.order() for t in found] == [t.order() for t in wanted], (path.stem, instruction.operator)
+                for result, inferred in zip(wanted, found):
+                    check_result(instruction.operator, result, inferred)
                 checked += 1
     assert checked > 1000
 
@@ -159,7 +163,11 @@ def test_unknown_operators_get_a_suggestion(m, x, name, near):
         (lambda m, x: m.call("aten::cat.out", x), "'tensors' must be a list of Tensor"),
         (lambda m, x: m.call("aten::cat.out", [x, None]), r"'tensors'\[1\] must be a tensor"),
         (lambda m, x: m.call("aten::view_copy.out", x, [4]), r"cannot be viewed as \[4\]"),
-        (lambda m, x: m.call("aten::arange.start_out", 0, 3), "say what comes out with out="),
+        (lambda m, x: m.call("aten::full.out", [2], 0), r"say what comes out with out=\(dtype, shape\)"),
+        (lambda m, x: m.call("aten::mm.out", x, np.ones((3, 4))), "mat2 is float64, but self is float32; numpy's default is float64"),
+        (lambda m, x: m.call("aten::embedding.out", x, x), "indices must be int32 or int64, not float32"),
+        (lambda m, x: m.call("aten::where.self_out", x, x, x), "condition must be bool, not float32"),
+        (lambda m, x: m.call("aten::relu.out", x, out=("float32", (3, 3))), r"the result has shape \[2, 3\], but out \[3, 3\]"),
         (lambda m, x: m.call("aten::copy_", x, None), "'src' must be Tensor, not None"),
         (lambda m, x: m.call("executorch_prim::add.Scalar", 1, "a"), "'b' must be Scalar, not 'a'"),
         (lambda m, x: m.call("aten::add.out", x, x, alpha=2**70), "does not fit in 64 bits"),

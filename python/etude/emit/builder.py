@@ -21,7 +21,7 @@ from .dtypes import DType, as_dtype, numpy_dtype
 from .errors import BuildError
 from .files import write_files
 from .flow import COPY_INDEX, ET_VIEW
-from .infer import TensorSpec, Unknown, check_dims, infer, reshaped
+from .infer import TensorSpec, Unknown, infer, reshaped
 from .model import (
     Allocation,
     Bool,
@@ -48,6 +48,7 @@ from .model import (
     check_layout,
 )
 from .plan import ALIGNMENT, MAX_MEMORY_ID, Plan, check_alignment, plan_method
+from .require import check_arguments, check_result
 from .verify import verify_plan
 from .writer import WriteReport, data_file_bytes, program_bytes
 
@@ -438,7 +439,7 @@ class MethodBuilder:
                 raise BuildError(f"{operator} has no out argument")
             return self._functional(schema, indices)
         arguments = {a.name: convert.describe(self, indices[a.name]) for a in schema.inputs}
-        check_dims(operator, arguments)
+        check_arguments(operator, arguments)
         outs = self._outs(schema, arguments, out)
         list_out = len(schema.outs) == 1 and schema.outs[0].is_list
         if list_out:
@@ -468,13 +469,9 @@ class MethodBuilder:
 
     def _outs(self, schema: schemas.Schema, arguments: Mapping[str, Any], out: Any) -> list[int]:
         """Value indices of the outs: given, or made from specs, given or inferred from the arguments."""
+        inferred = self._inferred(schema, arguments, must=out is None)
         if out is None:
-            try:
-                given: list[Out] = list(infer(schema.name, arguments))
-            except Unknown as error:
-                raise BuildError(f"{error}; say what comes out with out=") from None
-            except BuildError as error:
-                raise BuildError(f"{schema.name}: {error}") from None
+            given: list[Out] = list(inferred)
         elif len(schema.outs) == 1 and not schema.outs[0].is_list:
             given = [out]
         elif isinstance(out, list | tuple):
@@ -483,7 +480,21 @@ class MethodBuilder:
             raise BuildError(f"{schema.name}: out={out!r} is no list of what comes out")
         if not schema.outs[0].is_list and len(given) != len(schema.outs):
             raise BuildError(f"{schema.name} has {len(schema.outs)} outs, not {len(given)}")
-        return [self._out(item, schema.name) for item in given]
+        outs = [self._out(item, schema.name) for item in given]
+        for index, looks in zip(outs, inferred, strict=False):
+            check_result(schema.name, self.specs[index], looks)
+        return outs
+
+    def _inferred(self, schema: schemas.Schema, arguments: Mapping[str, Any], must: bool) -> list[TensorSpec]:
+        """What comes out, by the rules; nothing where there is no rule, or with `must` a BuildError."""
+        try:
+            return infer(schema.name, arguments)
+        except Unknown as error:
+            if must:
+                raise BuildError(f"{error}; say what comes out with out=(dtype, shape)") from None
+            return []
+        except BuildError as error:
+            raise BuildError(f"{schema.name}: {error}") from None
 
     def _out(self, item: Out, who: str) -> int:
         if isinstance(item, Ref):

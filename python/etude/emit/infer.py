@@ -65,24 +65,6 @@ def infer(operator: str, arguments: Arguments) -> list[TensorSpec]:
     return [replace(spec, dynamic=True) if dynamic else spec for spec in found]
 
 
-_ONE_MORE = {"aten::unsqueeze_copy.out", "aten::stack.out", "aten::diag_embed.out"}
-"""Operators whose dim counts in the result, which has one dimension more."""
-
-
-def check_dims(operator: str, arguments: Arguments) -> None:
-    """Raise BuildError for a dim that the tensor has not got."""
-    source = arguments.get("self", arguments.get("tensors"))
-    items = [t for t in (source if isinstance(source, list) else [source]) if isinstance(t, TensorSpec)]
-    if not items:
-        return
-    rank = max(len(t.shape) for t in items) + (operator in _ONE_MORE)
-    for name in ("dim", "dims", "dim0", "dim1", "dim2"):
-        value = arguments.get(name)
-        for dim in value if isinstance(value, list) else [value]:
-            if isinstance(dim, int) and not -max(rank, 1) <= dim < max(rank, 1):
-                raise BuildError(f"{operator}: {name} {dim} is out of range for {rank} dimensions")
-
-
 def _tensors(arguments: Arguments) -> list[TensorSpec]:
     found = []
     for value in arguments.values():
@@ -502,7 +484,8 @@ def _add_elementwise() -> None:
     unary = "acos acosh asin asinh atan atanh cos cosh erf exp expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin"
     _add(" ".join(f"{n}.out" for n in (unary + " sinh sqrt tan tanh logit exp2").split()), _elementwise(["self"], _floating))
     same = "abs bitwise_not ceil clamp elu floor gelu hardtanh leaky_relu neg relu round sign trunc flip roll tril"
-    same += " triu _softmax _log_softmax index_put scatter_add select_scatter slice_scatter clone silu square"
+    same += " triu _softmax _log_softmax index_put scatter_add select_scatter slice_scatter clone silu square celu mish"
+    same += " softplus hardsigmoid hardswish sgn frac alias_copy detach_copy lift_fresh_copy index_add index_copy"
     _add(" ".join(f"{n}.out" for n in same.split()), _same("self"))
     _add("scatter.src_out scatter.value_out masked_fill.Scalar_out masked_fill.Tensor_out fill.Scalar_out", _same("self"))
     _add("dim_order_ops::_clone_dim_order.out", _clone)
@@ -520,6 +503,9 @@ def _add_elementwise() -> None:
         _add(f"{name}.Tensor_out {name}.Scalar_out", _elementwise(["self", "other"], DType.bool))
     _add("logical_and.out logical_or.out logical_xor.out", _elementwise(["self", "other"], DType.bool))
     _add("where.self_out", _where)
+    _add("clamp_min.out", _elementwise(["self", "min"], _keep))
+    _add("clamp_max.out", _elementwise(["self", "max"], _keep))
+    _add("addcmul.out addcdiv.out", _elementwise(["self", "tensor1", "tensor2"], _keep))
 
 
 def _add_layers() -> None:
@@ -562,9 +548,9 @@ def _add_shapes() -> None:
 
 def _add_reductions() -> None:
     _add("sum.IntList_out", _reduction(_summed))
-    _add("mean.out var.correction_out", _reduction(_average))
+    _add("mean.out mean.dtype_out var.correction_out var.out std.correction_out std.out", _reduction(_average))
     _add("amax.out amin.out", _reduction(_keep))
-    _add("any.out any.dims_out any.all_out", _reduction(DType.bool))
+    _add("any.out any.dims_out any.all_out all.out all.dims_out all.all_out", _reduction(DType.bool))
     _add("prod.int_out prod.out", _reduction(_summed))
     _add("argmax.out argmin.out", _reduction(DType.int64))
     _add("max.dim_max min.dim_min", _reduction(_keep, count=2))
