@@ -5,31 +5,7 @@
 #include "convolution.h"
 #include "dtype.h"
 #include "gemm.h"
-
-/* Write row[first + j * stride] to out[j], for those j in [0, count) that are inside of the input. */
-static inline void gather(
-    const etude_conv *c, const char *row, int64_t first, int64_t stride, size_t count, float *out) {
-  const int64_t width = (int64_t)c->in.sizes[2];
-  const size_t step = c->in.strides[2] * (size_t)stride;
-  size_t begin = 0, end = count;
-  if (first < 0) {
-    const int64_t skip = stride == 1 ? -first : (-first + stride - 1) / stride;
-    begin = skip < (int64_t)count ? (size_t)skip : count;
-  }
-  if (first + (int64_t)(count - 1) * stride >= width) {
-    const int64_t fits = first >= width ? 0 : (stride == 1 ? width - first : (width - 1 - first) / stride + 1);
-    end = fits < (int64_t)count ? (size_t)fits : count;
-  }
-  if (begin >= end) return;
-  out += begin;
-  count = end - begin;
-  row += (size_t)(first + (int64_t)begin * stride) * c->in.strides[2] * etude_scalar_size(c->dtype);
-  if (c->dtype != ETUDE_FLOAT) {
-    etude_load_floats(out, row, c->dtype, step, count);
-    return;
-  }
-  etude_gather_floats(out, (const float *)(const void *)row, step, count);
-}
+#include "simd.h"
 
 /* Can the three spatial dimensions be walked with one stride? Sets it. */
 static bool flat(const etude_volume *v, size_t *stride) {
@@ -54,48 +30,94 @@ static bool is_pointwise(const etude_conv *c) {
   return true;
 }
 
-/* As gather, for a transposed convolution: it sees stride - 1 zeros between the elements of the input, and
-   reads that from place `first` on. */
-static void gather_spread(const etude_conv *c, const char *row, int64_t first, size_t count, float *out) {
-  const int64_t stride = c->stride[2];
-  const int64_t behind = first <= 0 ? -first : (stride - first % stride) % stride;
-  if (behind >= (int64_t)count) return;
-  const size_t index = (size_t)((first + behind) / stride);
-  const size_t most = (size_t)(((int64_t)count - 1 - behind) / stride) + 1;
-  if (index >= c->in.sizes[2]) return;
-  const size_t fits = c->in.sizes[2] - index < most ? c->in.sizes[2] - index : most;
-  for (size_t i = 0; i < fits; ++i) {
-    float *to = out + (size_t)behind + i * (size_t)stride;
-    etude_load_floats(to, row + (index + i) * c->in.strides[2] * etude_scalar_size(c->dtype), c->dtype, 0, 1);
-  }
+/* ---- patches ---- */
+
+/* Elements of a row of the patches matrix that lie in one row of the input: from place `in` of a channel. */
+typedef struct piece {
+  size_t out, in, count;
+} piece;
+
+/* Where a row of the patches matrix has its elements: the same for all channels at one kernel position. */
+typedef struct pieces {
+  uint32_t count;
+  bool gaps;            /* some elements are outside of the input, or between its elements: they are 0 */
+  size_t cols;          /* elements of a row */
+  size_t out_step, step; /* between the elements of a piece */
+  piece of[ETUDE_GEMM_COLS > ETUDE_TILE_MAX_COLS ? ETUDE_GEMM_COLS : ETUDE_TILE_MAX_COLS];
+} pieces;
+
+/* Elements of a piece of `count` that would start at `first`, a stride apart, and that are inside of the input. */
+static void clip(const etude_conv *c, int64_t first, size_t count, piece *p, size_t *column) {
+  const int64_t stride = c->stride[2], width = (int64_t)c->in.sizes[2];
+  int64_t begin = 0, end = (int64_t)count;
+  if (first < 0) begin = stride == 1 ? -first : (-first + stride - 1) / stride;
+  if (first + (end - 1) * stride >= width) end = stride == 1 || first >= width ? width - first : (width - 1 - first) / stride + 1;
+  p->count = begin < end ? (size_t)(end - begin) : 0;
+  p->out += (size_t)begin;
+  *column = (size_t)(first + begin * stride);
 }
 
-/* One row of the patches matrix: kernel position and channel `k` (in c->order's dimensions) for `cols` output
-   positions from j on. */
-static void gather_row(const etude_conv *c, const char *image, const size_t k[4], size_t j, size_t cols, float *out) {
-  const size_t width = c->out.sizes[2], height = c->out.sizes[1];
-  const size_t size = etude_scalar_size(c->dtype);
-  size_t ow = j % width, oh = j / width % height, od = j / width / height;
-  const char *channel = image + k[3] * c->in.channel * size;
-  memset(out, 0, cols * sizeof *out);
-  while (cols != 0) {
-    const size_t run = width - ow < cols ? width - ow : cols;
-    size_t id, ih;
+/* The same for a transposed convolution: it sees stride - 1 zeros between the elements of the input. */
+static void clip_spread(const etude_conv *c, int64_t first, size_t count, piece *p, size_t *column) {
+  const int64_t stride = c->stride[2];
+  const int64_t behind = first <= 0 ? -first : (stride - first % stride) % stride;
+  p->count = 0;
+  if (behind >= (int64_t)count) return;
+  *column = (size_t)((first + behind) / stride);
+  if (*column >= c->in.sizes[2]) return;
+  p->count = (size_t)(((int64_t)count - 1 - behind) / stride) + 1;
+  if (p->count > c->in.sizes[2] - *column) p->count = c->in.sizes[2] - *column;
+  p->out += (size_t)behind;
+}
+
+/* The pieces of output positions from `o` on, at kernel position `k`. */
+static void find_pieces(const etude_conv *c, const size_t k[3], const size_t o[3], size_t cols, pieces *found) {
+  const int64_t reach = (int64_t)k[2] * c->dilation[2];
+  size_t od = o[0], oh = o[1], ow = o[2], filled = 0;
+  found->count = 0;
+  found->cols = cols;
+  found->out_step = c->transposed ? (size_t)c->stride[2] : 1;
+  found->step = c->transposed ? c->in.strides[2] : c->in.strides[2] * (size_t)c->stride[2];
+  for (size_t at = 0; at < cols; ow = 0) {
+    const size_t length = c->out.sizes[2] - ow < cols - at ? c->out.sizes[2] - ow : cols - at;
+    piece *p = &found->of[found->count];
+    size_t id, ih, iw;
     if (etude_conv_source(c, 0, od, k[0], &id) && etude_conv_source(c, 1, oh, k[1], &ih)) {
-      const char *row = channel + (id * c->in.strides[0] + ih * c->in.strides[1]) * size;
-      const int64_t reach = (int64_t)k[2] * c->dilation[2];
+      p->out = at;
       if (c->transposed) {
-        gather_spread(c, row, (int64_t)ow + c->padding[2] - reach, run, out);
+        clip_spread(c, (int64_t)ow + c->padding[2] - reach, length, p, &iw);
       } else {
-        gather(c, row, (int64_t)ow * c->stride[2] - c->padding[2] + reach, c->stride[2], run, out);
+        clip(c, (int64_t)ow * c->stride[2] - c->padding[2] + reach, length, p, &iw);
+      }
+      if (p->count != 0) {
+        p->in = id * c->in.strides[0] + ih * c->in.strides[1] + iw * c->in.strides[2];
+        filled += p->count;
+        ++found->count;
       }
     }
-    out += run;
-    cols -= run;
-    ow = 0;
-    if (++oh == height) {
+    at += length;
+    if (++oh == c->out.sizes[1]) {
       oh = 0;
       ++od;
+    }
+  }
+  found->gaps = filled != cols;
+}
+
+static void gather_row(const pieces *from, const char *channel, int32_t dtype, size_t size, float *out) {
+  if (from->gaps) memset(out, 0, from->cols * sizeof *out);
+  for (uint32_t i = 0; i < from->count; ++i) {
+    const piece *p = &from->of[i];
+    const char *in = channel + p->in * size;
+    float *to = out + p->out;
+    if (from->out_step != 1) {
+      for (size_t j = 0; j < p->count; ++j) {
+        etude_load_floats(to + j * from->out_step, in + j * from->step * size, dtype, 0, 1);
+      }
+    } else if (dtype == ETUDE_FLOAT) {
+      etude_gather_floats(to, (const float *)(const void *)in, from->step, p->count);
+    } else {
+      etude_load_floats(to, in, dtype, from->step, p->count);
     }
   }
 }
@@ -104,21 +126,39 @@ static size_t order_size(const etude_conv *c, uint32_t i) {
   return c->order[i] == 3 ? c->in_channels : c->weight.sizes[c->order[i]];
 }
 
+/* The rows of a block that are of kernel position `k`: one for each channel, `channel_rows` apart from `first` on. */
+static void gather_position(const etude_conv *c, const etude_gemm_block *block, const char *image, const size_t k[3],
+                            const size_t o[3], size_t first, size_t channel_rows, float *out, size_t out_row) {
+  const size_t size = etude_scalar_size(c->dtype);
+  size_t channel = first >= block->k ? 0 : (block->k - first + channel_rows - 1) / channel_rows;
+  pieces found;
+  if (channel >= c->in_channels || first + channel * channel_rows >= block->k + block->depth) return;
+  find_pieces(c, k, o, block->cols, &found);
+  for (; channel < c->in_channels; ++channel) {
+    const size_t row = first + channel * channel_rows;
+    if (row >= block->k + block->depth) return;
+    gather_row(&found, image + channel * c->in.channel * size, c->dtype, size, out + (row - block->k) * out_row);
+  }
+}
+
 static void gather_block(const void *arg, const etude_gemm_block *block, float *out, size_t out_row) {
   const etude_conv *c = arg;
+  const size_t width = c->out.sizes[2], height = c->out.sizes[1];
   const size_t offset = block->batch[0] * c->in.batch + block->batch[1] * c->in_channels * c->in.channel;
   const char *image = c->in.data + offset * etude_scalar_size(c->dtype);
-  size_t k[4];
-  size_t rest = block->k;
+  const size_t o[3] = {block->j / width / height, block->j / width % height, block->j % width};
+  size_t rows[4]; /* of the patches matrix, for a step in each dimension of K */
+  size_t k[3], step = 1;
   for (uint32_t i = 4; i-- > 0;) {
-    k[c->order[i]] = rest % order_size(c, i);
-    rest /= order_size(c, i);
+    rows[c->order[i]] = step;
+    step *= order_size(c, i);
   }
-  for (size_t row = 0; row < block->depth; ++row) {
-    gather_row(c, image, k, block->j, block->cols, out + row * out_row);
-    for (uint32_t i = 4; i-- > 0;) {
-      if (++k[c->order[i]] < order_size(c, i)) break;
-      k[c->order[i]] = 0;
+  for (k[0] = 0; k[0] < c->weight.sizes[0]; ++k[0]) {
+    for (k[1] = 0; k[1] < c->weight.sizes[1]; ++k[1]) {
+      for (k[2] = 0; k[2] < c->weight.sizes[2]; ++k[2]) {
+        const size_t first = k[0] * rows[0] + k[1] * rows[1] + k[2] * rows[2];
+        gather_position(c, block, image, k, o, first, rows[3], out, out_row);
+      }
     }
   }
 }

@@ -54,6 +54,13 @@ static void *element(const etude_matrix *matrix, const size_t batch[2], size_t r
 
 static size_t divide_up(size_t a, size_t b) { return a / b + (a % b != 0); }
 
+/* The columns of b that tiles read for `cols` of them. */
+static size_t columns_read(const etude_simd *simd, size_t cols) {
+  const size_t rest = cols % simd->tile_cols;
+  if (rest == 0) return cols;
+  return cols - rest + (rest <= simd->lanes ? simd->lanes : simd->tile_cols);
+}
+
 /* ---- blocked product ---- */
 
 /* `rows` rows of a, k by k: element (i, k) comes to k * rows + i. */
@@ -195,8 +202,8 @@ static void run_block(const plan *p, const etude_gemm_block *block, size_t i0, s
   tile.b_row = g->b.row;
   if (block->depth == 0) {
     b = NULL; /* an empty sum reads nothing, and there may be nothing to point to */
-  } else if (p->pack_b || block->cols % p->simd->tile_cols != 0) {
-    tile.b_row = divide_up(block->cols, p->simd->tile_cols) * p->simd->tile_cols;
+  } else if (p->pack_b || columns_read(p->simd, block->cols) != block->cols) {
+    tile.b_row = columns_read(p->simd, block->cols);
     pack_b(g, block, scratch + p->a_floats, tile.b_row);
     b = scratch + p->a_floats;
   } else {
@@ -297,7 +304,7 @@ static void choose_method(plan *p) {
     return;
   }
   p->run = unit_blocked;
-  p->pack_a = g->a_inner != 0 || g->a.dtype != ETUDE_FLOAT || (g->a.col != 1 && g->n > 2 * p->simd->tile_cols);
+  p->pack_a = g->a_inner != 0 || g->a.dtype != ETUDE_FLOAT || (g->a.col != 1 && g->n > 32);
   p->pack_b = g->pack != NULL || g->b.dtype != ETUDE_FLOAT || g->b.col != 1 || g->m >= PACK_ROWS;
   /* Only float results can be added to, block by block. */
   p->depth = g->c.dtype == ETUDE_FLOAT && g->k > ETUDE_GEMM_DEPTH ? ETUDE_GEMM_DEPTH : g->k;
@@ -321,9 +328,9 @@ static void divide_work(plan *p) {
 static etude_status find_scratch(etude_kernel_context *ctx, plan *p) {
   const size_t tile_cols = p->simd->tile_cols;
   const size_t widest = p->g->n < p->unit_cols ? p->g->n : p->unit_cols;
-  size_t columns = divide_up(widest, tile_cols) * tile_cols;
+  size_t columns = columns_read(p->simd, widest);
   if (p->run != unit_blocked) return ETUDE_OK;
-  if (!p->pack_b && p->g->n % tile_cols == 0) columns = 0;
+  if (!p->pack_b && columns_read(p->simd, p->g->n) == p->g->n && p->unit_cols % tile_cols == 0) columns = 0;
   p->a_floats = p->pack_a ? p->simd->tile_rows * p->depth : 0;
   p->task_floats = p->a_floats + columns * p->depth;
   if (p->task_floats == 0) return ETUDE_OK;

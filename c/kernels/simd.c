@@ -228,7 +228,7 @@ SIMD_INLINE AVX512 void transpose_16(float *to, ptrdiff_t to_row, const float *f
 #define LANES 16
 #define vec __m512
 #define TILE_ROWS 12
-#define TILE_VECS 1
+#define TILE_VECS 2
 #define SIMD_TARGET AVX512
 #define SIMD(name) avx512_##name
 #include "simd.inc"

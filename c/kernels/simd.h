@@ -10,10 +10,10 @@
 
 /* Bounds of a tile over all variants; `tile_cols` of each divides the latter. */
 #define ETUDE_TILE_MAX_ROWS 12
-#define ETUDE_TILE_MAX_COLS 16
+#define ETUDE_TILE_MAX_COLS 32
 
-/* A tile of a matrix product: c = base + alpha * (a b). Reads a whole `tile_cols` columns of b, also where fewer
-   are wanted; writes only `rows` x `cols` elements. `c` may be `base`, and overlaps nothing else. */
+/* A tile of a matrix product: c = base + alpha * (a b). Reads a whole `tile_cols` columns of b, or `lanes` where no
+   more are wanted; writes only `rows` x `cols` elements. `c` may be `base`, and overlaps nothing else. */
 typedef struct etude_tile {
   const float *a;
   size_t a_row, a_col;
@@ -32,6 +32,7 @@ typedef struct etude_tile {
 typedef struct etude_simd {
   uint32_t tile_rows;
   uint32_t tile_cols;
+  uint32_t lanes;
   void (*tile)(const etude_tile *tile);
   /* y[j] += alpha * sum over k of a[k * a_step] * b[k * b_row + j]. */
   void (*accumulate)(float *y, size_t count, const float *a, size_t a_step, float alpha, const float *b, size_t b_row,

@@ -64,6 +64,33 @@ def test_others(last):
     check((1, 16, 7, 5), 3, (1, 1), stride=(2, 2), last=last)
     check((2, 6, 9, 9), 4, (3, 2), dilation=(2, 3), padding=(2, 3), groups=2, last=last)
     check((1, 40, 13, 13), 33, (3, 3), padding=(1, 1), bias=False, last=last)
+    check((1, 2, 5, 3), 4, (3, 5), padding=(4, 6), stride=(1, 2), last=last)  # positions that see nothing but padding
+    check((1, 3, 3, 200), 5, (1, 7), padding=(0, 3), dilation=(1, 4), stride=(1, 3), last=last)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (1, 3), (3, 2)], ids=str)
+def test_transposed(stride, groups):
+    for (height, width), kernel, padding, extra in [
+        ((4, 5), (3, 3), (1, 1), (0, 0)),
+        ((3, 20), (2, 4), (0, 1), (0, 0)),
+        ((7, 1), (3, 2), (2, 0), (0, 0)),
+        ((5, 6), (3, 3), (1, 0), (stride[0] - 1, stride[1] - 1)),
+    ]:
+        x = RNG.normal(size=(2, 4, height, width)).astype("float32")
+        weight = RNG.normal(size=(4, 3, *kernel)).astype("float32")
+        full = np.zeros((2, groups, 3, (height - 1) * stride[0] + kernel[0] + extra[0], (width - 1) * stride[1] + kernel[1] + extra[1]))
+        parts = x.reshape(2, groups, 4 // groups, height, width).astype(np.float64)
+        taps = weight.reshape(groups, 4 // groups, 3, *kernel).astype(np.float64)
+        for a in range(kernel[0]):
+            for b in range(kernel[1]):
+                part = np.einsum("ngihw,gio->ngohw", parts, taps[..., a, b])
+                full[..., a : a + height * stride[0] : stride[0], b : b + width * stride[1] : stride[1]][..., :height, :width] += part
+        full = full.reshape(2, groups * 3, *full.shape[3:])
+        want = full[..., padding[0] : full.shape[2] - padding[0], padding[1] : full.shape[3] - padding[1]]
+        args = (list(stride), list(padding), [1, 1], True, list(extra), groups)
+        got = run("aten::convolution.out", x, weight, None, *args, out=("float32", want.shape))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 3, 3), (2, 4, 5, 7), (1, 3, 1, 40), (3, 6, 1, 1), (1, 1, 20, 20)], ids=str)
