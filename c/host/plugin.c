@@ -20,6 +20,8 @@
 
 typedef struct plugin_backend {
   struct plugin_backend *next; /* registered later */
+  const etude_backend *backend;
+  void *self;
   char name[ETUDE_BACKEND_NAME_SIZE];
 } plugin_backend;
 
@@ -62,6 +64,8 @@ static etude_status register_backend(
     return status;
   }
   record->next = NULL;
+  record->backend = backend;
+  record->self = self;
   memcpy(record->name, name, strlen(name) + 1);
   while (*end != NULL) {
     end = &(*end)->next;
@@ -162,6 +166,16 @@ static etude_status ask_plugin(void *library, const char *path, const etude_plug
   return ETUDE_OK;
 }
 
+/* Is the backend that is registered by this name the plugin's? It may have been unregistered since, and the name taken. */
+static bool is_registered(etude_runtime *runtime, const plugin_backend *record) {
+  for (uint32_t i = 0; i < etude_runtime_backend_count(runtime); i++) {
+    if (strcmp(etude_runtime_backend_name(runtime, i), record->name) == 0) { /* then the same again is fine, another is not */
+      return etude_runtime_register_backend(runtime, record->name, record->backend, record->self, NULL) == ETUDE_OK;
+    }
+  }
+  return false;
+}
+
 /* Take out what is registered, and forget the record. The library stays open. */
 static void drop_backends(etude_plugin_library *library) {
   const etude_allocator *allocator = etude_runtime_allocator(library->registrar.runtime);
@@ -170,7 +184,9 @@ static void drop_backends(etude_plugin_library *library) {
     plugin_backend *record = library->registrar.backends;
 
     library->registrar.backends = record->next;
-    (void)etude_runtime_unregister_backend(library->registrar.runtime, record->name, NULL);
+    if (is_registered(library->registrar.runtime, record)) {
+      (void)etude_runtime_unregister_backend(library->registrar.runtime, record->name, NULL);
+    }
     allocator->free(allocator->self, record, sizeof *record);
   }
 }
@@ -237,7 +253,7 @@ etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *err
   for (const plugin_backend *record = library->registrar.backends; record != NULL; record = record->next) {
     const uint32_t users = etude_runtime_backend_users(library->registrar.runtime, record->name);
 
-    if (users > 0) {
+    if (users > 0 && is_registered(library->registrar.runtime, record)) {
       etude_error_set(error, ETUDE_INVALID_STATE,
                       "the plugin's backend %q is in use by %u loaded delegates: free their methods first", record->name,
                       users);

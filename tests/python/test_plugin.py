@@ -84,6 +84,17 @@ def test_unloading(runtime, own):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+def test_unloading_leaves_a_backend_that_took_the_name(runtime, plugin):
+    registry = runtime.backend_registry
+    library = registry.load_library(plugin)
+    registry.unregister("ScaleBackend")
+    registry.register(PyScale())
+    method = runtime.load_program(DATA / "backends.pte")["scale"]
+    library.unload()  # its own backend is not in use
+    assert "ScaleBackend" in registry and "ScaleRawBackend" not in registry
+    np.testing.assert_array_equal(method(X)[0], X)
+
+
 def test_a_plugin_lives_as_long_as_it_is_needed(own):
     """Nobody holds the library's object, or the runtime: a loaded method keeps both."""
     runtime = etude.Runtime()
