@@ -26,7 +26,7 @@ etude_status etude_option_ask(const etude_backend_entry *entry, const char *meth
 }
 
 #if !defined(ETUDE_NO_OPTION_HINTS) && !defined(ETUDE_NO_ERROR_TEXT)
-/* Levenshtein's distance (1965), one row at a time; both texts have fewer than ETUDE_OPTION_KEY_SIZE bytes. */
+/* Levenshtein's distance (1965), one row at a time, without regard to case; `b` has fewer than ETUDE_OPTION_KEY_SIZE bytes. */
 static uint32_t distance(const char *a, const char *b) {
   uint8_t row[ETUDE_OPTION_KEY_SIZE];
   const size_t length = strlen(b);
@@ -36,7 +36,7 @@ static uint32_t distance(const char *a, const char *b) {
     row[0] = (uint8_t)i;
     for (size_t j = 1; j <= length; ++j) {
       const uint8_t above = row[j];
-      uint8_t best = (uint8_t)(diagonal + (a[i - 1] != b[j - 1]));
+      uint8_t best = (uint8_t)(diagonal + (((a[i - 1] ^ b[j - 1]) & ~0x20) != 0));
       if (above + 1 < best) best = (uint8_t)(above + 1);
       if (row[j - 1] + 1 < best) best = (uint8_t)(row[j - 1] + 1);
       row[j] = best;
@@ -142,12 +142,17 @@ static etude_status check_form(const etude_backend_entry *entry, const etude_opt
   return status == ETUDE_OK ? status : etude_option_refused(entry, item->key, status, error);
 }
 
-static etude_status check_by_schema(const etude_option_schema *schema, const etude_option *item, uint32_t scope, etude_error *error) {
+etude_status etude_option_check_scope(const etude_option_schema *schema, uint32_t scope, etude_error *error) {
   if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0) return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it is read-only");
   if ((schema->scopes & scope) == 0) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it can only be set %s",
                            scope == ETUDE_SCOPE_LOAD ? "process-wide, not at load" : "when a program or method is loaded");
   }
+  return ETUDE_OK;
+}
+
+static etude_status check_by_schema(const etude_option_schema *schema, const etude_option *item, uint32_t scope, etude_error *error) {
+  ETUDE_TRY(etude_option_check_scope(schema, scope, error));
   if (item->type != schema->type) {
     return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_option_type_name(schema->type), etude_option_type_name(item->type));
   }

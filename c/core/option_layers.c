@@ -224,13 +224,18 @@ static void note_layer(etude_option_explanation *e, int32_t origin, const etude_
 etude_status etude_method_explain_option(
     const etude_method *method, const char *backend, const char *key, etude_option_explanation *out_explanation,
     etude_error *error) {
-  const etude_runtime *runtime = method->program->runtime;
+  etude_runtime *runtime = method->program->runtime;
   const etude_backend_entry *entry = etude_runtime_find_backend(runtime, backend);
   if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
   const etude_option_schema *schema = etude_option_find(entry, key);
   etude_option_explanation e;
   memset(&e, 0, sizeof e);
-  if (schema != NULL) {
+  if (schema != NULL && (schema->flags & ETUDE_OPTION_READ_ONLY) != 0) {
+    etude_option item;
+    memcpy(item.key, schema->key, strlen(schema->key) + 1);
+    ETUDE_TRY(etude_runtime_get_option(runtime, backend, &item, error));
+    note_layer(&e, ETUDE_ORIGIN_DEFAULT, &item);
+  } else if (schema != NULL) {
     e.type = schema->type;
     e.is_set[ETUDE_ORIGIN_DEFAULT] = true;
     etude_option_default(schema, &e.values[ETUDE_ORIGIN_DEFAULT]);

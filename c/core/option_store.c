@@ -194,7 +194,10 @@ etude_status etude_runtime_get_option(
   const bool ask = schema == NULL || (schema->flags & ETUDE_OPTION_READ_ONLY) != 0;
   if (ask && entry->vtable.get_option != NULL) {
     etude_error_clear(error);
-    const etude_status status = entry->vtable.get_option(entry->self, inout_item, error);
+    etude_status status = entry->vtable.get_option(entry->self, inout_item, error);
+    if (status == ETUDE_OK && schema != NULL && inout_item->type != schema->type) {
+      status = etude_error_set(error, ETUDE_INTERNAL, "the backend answers with another type than that of its schema");
+    }
     return status == ETUDE_OK ? status : etude_option_refused(entry, inout_item->key, status, error);
   }
   if (schema == NULL) return etude_option_unknown(entry, inout_item->key, error);
@@ -238,7 +241,10 @@ etude_status etude_runtime_reset_option(
   memcpy(row.backend, entry->name, sizeof row.backend);
   for (uint32_t i = 0; i < entry->schema_count; ++i) {
     const etude_option_schema *schema = &entry->schema[i];
-    if ((key != NULL && strcmp(schema->key, key) != 0) || (schema->flags & ETUDE_OPTION_READ_ONLY) != 0) continue;
+    if (key != NULL && strcmp(schema->key, key) != 0) continue;
+    const etude_status status = etude_option_check_scope(schema, ETUDE_SCOPE_PROCESS, error);
+    if (status != ETUDE_OK && key != NULL) return etude_option_refused(entry, key, status, error);
+    if (status != ETUDE_OK) continue;
     memcpy(item.key, schema->key, strlen(schema->key) + 1);
     item.type = schema->type;
     etude_option_default(schema, &item.value);

@@ -30,6 +30,9 @@ etude_status etude_option_unknown(const etude_backend_entry *entry, const char *
 /* Is the key there, and does it end? */
 etude_status etude_option_check_key(const etude_backend_entry *entry, const etude_option *item, etude_error *error);
 
+/* May users set the key in `scope`? */
+etude_status etude_option_check_scope(const etude_option_schema *schema, uint32_t scope, etude_error *error);
+
 /* Ask the backend whether it has objections to options that it is to get. */
 etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error);
 

@@ -173,6 +173,7 @@ const etude_kernel *etude_runtime_kernel(const etude_runtime *runtime, uint32_t 
 
 etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name) {
   etude_backend_entry *entry = runtime->backends;
+  if (name == NULL) return NULL;
   while (entry != NULL && strcmp(entry->name, name) != 0) entry = entry->next;
   return entry;
 }
@@ -190,6 +191,7 @@ static etude_status check_backend(const char *name, const etude_backend *backend
   if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes", (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
   }
+  if (backend == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q has no functions", name);
   if (backend->abi_version != ETUDE_ABI_VERSION) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q was built for ABI version %u, this library has %u: build it again", name,
                            backend->abi_version, (uint32_t)ETUDE_ABI_VERSION);
@@ -228,9 +230,9 @@ etude_status etude_runtime_register_backend(
 }
 
 etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char *name, etude_error *error) {
+  etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
   etude_backend_entry **link = &runtime->backends;
-  while (*link != NULL && strcmp((*link)->name, name) != 0) link = &(*link)->next;
-  etude_backend_entry *entry = *link;
+  while (*link != entry) link = &(*link)->next;
   if (entry == NULL) return etude_runtime_unknown_backend(runtime, name, error);
   etude_lock(runtime);
   const uint32_t users = entry->users;

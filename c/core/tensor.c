@@ -95,7 +95,7 @@ etude_status etude_tensor_resize(
   for (uint32_t i = 0; i < rank; ++i) {
     if (sizes[i] == bounds[i] || (!fixed && sizes[i] >= 0 && sizes[i] < bounds[i])) continue;
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "dimension %u must be %s%d, got %d (%D, got %D)", i,
-                           fixed ? "" : "at most ", bounds[i], sizes[i], bounds, rank, sizes, rank);
+                           fixed ? "" : "0 to ", bounds[i], sizes[i], bounds, rank, sizes, rank);
   }
   int32_t strides[ETUDE_MAX_RANK];
   if (!etude_strides_from_dim_order(sizes, tensor->dim_order, rank, strides)) {

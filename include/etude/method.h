@@ -141,7 +141,8 @@ ETUDE_API void etude_method_memory(const etude_method *method, etude_memory_info
 /**
  * The value of an option of @p backend in each layer as this method sees it; fill `struct_size`. The
  * process-wide layer is that of the moment the method was loaded, or the present one for a key that takes
- * effect at once. ::ETUDE_NOT_FOUND for an unknown backend or key.
+ * effect at once. A read-only key has one layer, the default, with the value that its backend gives now.
+ * ::ETUDE_NOT_FOUND for an unknown backend or key.
  */
 ETUDE_API etude_status etude_method_explain_option(
     const etude_method *method, const char *backend, const char *key, etude_option_explanation *out_explanation,

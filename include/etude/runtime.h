@@ -141,7 +141,7 @@ typedef struct etude_option_explanation {
 
 /**
  * Take process-wide values of @p backend back to their defaults; @p key NULL = all keys, one after the other.
- * ::ETUDE_NOT_SUPPORTED where it has no schema. Any thread.
+ * ::ETUDE_NOT_SUPPORTED where it has no schema, or for a key that can't be set process-wide. Any thread.
  */
 ETUDE_API etude_status etude_runtime_reset_option(
     etude_runtime *runtime, const char *backend, const char *key, etude_error *error);

@@ -14,7 +14,7 @@ from etude._lease import Lease, still_held
 from etude._lib import CData, ErrorBlock, ffi, lib, text
 from etude._log import LEVELS, logger
 from etude._option_rows import BOOL, INT, Value
-from etude.errors import EtudeBackendError, EtudeIndexError, EtudeKeyError, EtudeStateError, EtudeTypeError
+from etude.errors import EtudeBackendError, EtudeIndexError, EtudeKeyError, EtudeStateError, EtudeTypeError, EtudeValueError
 
 if TYPE_CHECKING:
     from etude.backend import Backend
@@ -85,6 +85,8 @@ class Context:
 
     def log(self, message: str, level: str = "info") -> None:
         """Write to the logger `etude.backend.NAME` of Python; `level` is "debug", "info", "warning" or "error"."""
+        if level not in LEVELS:
+            raise EtudeValueError(f"level is one of {', '.join(map(repr, LEVELS))}, not {level!r}")
         logger(f"etude.backend.{self._backend}").log(LEVELS[level], "%s: %s", self.method_name, message)
 
     def _c(self) -> CData:
@@ -118,6 +120,10 @@ class InitContext(Context):
         All methods that ask for it see the same memory. EtudeKeyError where there is none.
         """
         data, error = ffi.new("etude_bytes *"), self._delegate.error
+        if not isinstance(key, str):
+            raise EtudeTypeError(f"a key of named data is a str, not {key!r:.80} of type {type(key).__name__}")
+        if "\0" in key:  # C would look up what stands before it
+            raise EtudeKeyError(f"there is no named data {key!r}: a key contains no NUL")
         error.check(lib.etude_init_context_named_data(self._c(), key.encode(), data, error.pointer))
         self._delegate.leases.append(Lease(data.data, data.size))
         return self._delegate.leases[-1].view

@@ -65,6 +65,8 @@ def option(
     Reading the field of a backend object gives, inside its `init` and `execute`, the value that counts for the method; elsewhere the
     process-wide value. Raises EtudeTypeError or EtudeValueError where the declaration contradicts itself.
     """
+    if isinstance(choices, str):
+        raise EtudeTypeError(f"choices are a tuple of str, not the str {choices!r}")
     field: Any = Field(default, help, minimum, maximum, tuple(choices), scope, effect, read_only, getter, allow_empty)
     return field  # type: ignore[no-any-return]
 
@@ -102,6 +104,13 @@ class Field:
             raise EtudeValueError(f"{where}: help is one line of text")
         if self.scope not in _SCOPES or self.effect not in _EFFECTS:
             raise EtudeValueError(f"{where}: scope is one of {_SCOPES}, effect one of {_EFFECTS}; not {self.scope!r}, {self.effect!r}")
+        if any(not isinstance(choice, str) for choice in self.choices):
+            raise EtudeTypeError(f"{where}: choices are a tuple of str, not {self.choices!r}")
+        if len(set(self.choices)) < len(self.choices):
+            raise EtudeValueError(f"{where}: a choice stands twice in {self.choices}")
+        for bound in (self.minimum, self.maximum):
+            if bound is not None and type(bound) is not int:
+                raise EtudeTypeError(f"{where}: minimum and maximum are int, not {bound!r} of type {type(bound).__name__}")
         self._check_range(where)
         option_key(owner, self.key)
         for text in (self.help, *self.choices, self.default):

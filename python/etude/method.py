@@ -151,10 +151,10 @@ class Method(Uncopied):
         """What an option is set to for this method, layer by layer, and which layer wins. Its repr shows it. Any thread.
 
         The process-wide value is that of the moment the method was loaded, or, for a key that takes effect at once, the present one.
-        EtudeKeyError for an unknown backend or key.
+        A read-only key has one layer, "backend", with its present value. EtudeKeyError for an unknown backend or key.
         """
         with self._held() as pointer:
-            return explain_option(pointer, backend, key)
+            return explain_option(pointer, self._program.parent, backend, key)
 
     def options(self, backend: str) -> OptionTable:
         """The options of a backend by key, each with the value that counts for this method, and where that comes from. Any thread.
@@ -291,7 +291,8 @@ class Method(Uncopied):
 
     def _busy(self) -> EtudeStateError:
         return EtudeStateError(
-            f"method '{self._name}' is in use by another thread; give each thread its own with load_method('{self._name}', fresh=True)"
+            f"method '{self._name}' is in use by another thread, or by a call of this one that is not over; "
+            f"give each its own with load_method('{self._name}', fresh=True)"
         )
 
     def _count_error(self, given: int) -> EtudeValueError:

@@ -200,7 +200,7 @@ class Options(Mapping[str, Option]):
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The value of a key in each layer that has one, weakest first, and the layer that wins."""
+    """The value of a key in each layer that has one, weakest first, and the layer that wins; of a read-only key, that is "backend"."""
 
     backend: str
     key: str
@@ -214,18 +214,21 @@ class Explanation:
 
     def __repr__(self) -> str:
         lines = [f"{self.backend}.{self.key} = {self.value!r}"]
-        for origin in ORIGINS:
+        for origin in ORIGINS if self.winner in ORIGINS else self.layers:
             shown = repr(self.layers[origin]) if origin in self.layers else "-"
             lines.append(f"  {origin:<8} {shown}{'  <- counts' if origin == self.winner else ''}")
         return "\n".join(lines)
 
 
-def explain_option(method: CData, backend: str, key: str) -> Explanation:
+def explain_option(method: CData, runtime: Handle, backend: str, key: str) -> Explanation:
     """Ask a loaded method (an etude_method)."""
     error, found = ErrorBlock(), new_sized("etude_option_explanation")
     name, wanted = backend_name(backend), option_key(backend, key)
     error.check(lib.etude_method_explain_option(method, name, wanted, found, error.pointer))
+    _pending.settle()
     layers = {origin: read_value(found.type, found.values[i]) for i, origin in enumerate(ORIGINS) if found.is_set[i]}
+    if any(text(row.key) == key and row.flags & lib.ETUDE_OPTION_READ_ONLY for row in read_schema(runtime, backend) or ()):
+        return Explanation(backend, key, {"backend": layers[ORIGINS[0]]}, "backend")
     return Explanation(backend, key, layers, ORIGINS[found.winner])
 
 
@@ -240,7 +243,7 @@ def effective_options(method: CData, runtime: Handle, backend: str, given: Itera
     """The options of a backend as a loaded method sees them; `given` are keys of load-time options, for a backend without schema."""
     rows = read_schema(runtime, backend)
     if rows is None:
-        found = (explain_option(method, backend, key) for key in given)
+        found = (explain_option(method, runtime, backend, key) for key in given)
         return OptionTable((e.key, _bare(e.key, e.value, e.winner)) for e in found)
     options = OptionTable()
     for row in rows:
@@ -248,6 +251,6 @@ def effective_options(method: CData, runtime: Handle, backend: str, given: Itera
         if row.flags & lib.ETUDE_OPTION_READ_ONLY:
             options[key] = _describe(row, get_option(runtime, backend, key), "backend")
         else:
-            explained = explain_option(method, backend, key)
+            explained = explain_option(method, runtime, backend, key)
             options[key] = _describe(row, explained.value, explained.winner)
     return options

@@ -158,6 +158,8 @@ class BackendRegistry:
             if options is not None:
                 raise EtudeTypeError("set_option takes a backend's name and its options, or one dict {backend: {key: value}}")
             options = backend
+        elif not isinstance(backend, str):
+            raise EtudeTypeError(f"set_option takes a backend's name, or a dict {{backend: {{key: value}}}}; not {type(backend).__name__}")
         else:
             options = {backend: options}
         set_options(self._runtime, OptionRows(options))
@@ -194,6 +196,7 @@ class BackendRegistry:
 
     def restore(self, snapshot: OptionSnapshot) -> None:
         """Go back to a snapshot: its values are set in one call, all or none, then what was not set is unset."""
+        snapshots.check_snapshot(snapshot)
         snapshots.put_back(self._runtime, snapshot)
 
     # ---- adding and taking out ----

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from etude._lib import Handle, lib, text
 from etude._option_rows import OptionRows, Value
+from etude.errors import EtudeTypeError
 from etude.options import Options, get_option, is_set, read_schema, reset_option, set_options
 
 
@@ -53,6 +54,12 @@ class OptionSnapshot(Mapping[str, Mapping[str, Setting]]):
         return "\n".join(rows) or "(no options)"
 
 
+def check_snapshot(snapshot: object) -> None:
+    """EtudeTypeError for anything else."""
+    if not isinstance(snapshot, OptionSnapshot):
+        raise EtudeTypeError(f"expected what snapshot() returned, got {type(snapshot).__name__}; options in a dict are set by set_option")
+
+
 def backend_names(runtime: Handle) -> list[str]:
     """The names of all registered backends."""
     pointer = runtime.pointer
@@ -78,6 +85,8 @@ def take(runtime: Handle) -> OptionSnapshot:
 
 def diff(before: OptionSnapshot, after: OptionSnapshot) -> list[OptionChange]:
     """What differs, in the order of `after`."""
+    for snapshot in (before, after):
+        check_snapshot(snapshot)
     changes = []
     for backend in dict.fromkeys([*after, *before]):
         old, new = before.get(backend, {}), after.get(backend, {})

@@ -415,6 +415,7 @@ static void test_conformance_finds_what_is_wrong(void) {
       NULL,
   };
   bench b;
+  etude_option item;
   uint32_t count = 0;
   uint32_t failed = 0;
 
@@ -423,6 +424,9 @@ static void test_conformance_finds_what_is_wrong(void) {
   CHECK_STATUS(ETUDE_INVALID_STATE, etude_check_backend(b.runtime, "Wrong", print_failed, &count, &failed, &b.error), &b.error);
   CHECK(failed == 2); /* the wrong type, and a bound that the schema allows and the backend refuses */
   CHECK(strcmp(b.error.subject, "Wrong") == 0);
+  memcpy(item.key, "count", sizeof "count");
+  CHECK_STATUS(ETUDE_INTERNAL, etude_runtime_get_option(b.runtime, "Wrong", &item, &b.error), &b.error);
+  CHECK_TEXT(b.error.message, "backend 'Wrong', option 'count': the backend answers with another type");
   CHECK(bench_close(&b));
 }
 

@@ -637,6 +637,8 @@ static void test_explain_tells_the_moment(void) {
   CHECK(e.winner == ETUDE_ORIGIN_PROCESS && e.values[e.winner].int_value == 4); /* now */
   CHECK_OK(etude_method_explain_option(method, CONTEXT, "clamp", &e, &b.error), &b.error);
   CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && !e.values[0].bool_value && e.type == ETUDE_OPTION_BOOL);
+  CHECK_OK(etude_method_explain_option(method, CONTEXT, "loaded_count", &e, &b.error), &b.error);
+  CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && e.values[0].int_value == 1 && !e.is_set[1]); /* read-only: what the backend says */
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, CONTEXT, "clomp", &e, &b.error), &b.error);
   CHECK(strcmp(b.error.subject, "clomp") == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, "Nobody", "clamp", &e, &b.error), &b.error);
@@ -735,6 +737,19 @@ static void test_reading_an_unknown_key_is_an_error(void) {
   CHECK(item.type == 99 && strcmp(b.error.subject, "thread") == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_reset_option(b.runtime, CONTEXT, "thread", &b.error), &b.error);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_reset_option(b.runtime, "Nobody", NULL, &b.error), &b.error);
+  CHECK(bench_close(&b));
+}
+
+static void test_reset_of_what_is_never_set(void) {
+  bench b;
+
+  CHECK_OK(bench_open(&b), &b.error);
+  CHECK_STATUS(ETUDE_NOT_SUPPORTED, etude_runtime_reset_option(b.runtime, CONTEXT, "init_count", &b.error), &b.error);
+  CHECK_TEXT(b.error.message, "option 'init_count': it is read-only");
+  CHECK_STATUS(ETUDE_NOT_SUPPORTED, etude_runtime_reset_option(b.runtime, CONTEXT, "graph", &b.error), &b.error);
+  CHECK(strcmp(b.error.subject, "graph") == 0);
+  CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_reset_option(b.runtime, NULL, NULL, &b.error), &b.error);
+  CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_runtime_register_backend(b.runtime, "Nobody", NULL, NULL, &b.error), &b.error);
   CHECK(bench_close(&b));
 }
 
@@ -886,6 +901,7 @@ int main(void) {
   RUN(test_a_later_change_touches_only_what_takes_effect_now);
   RUN(test_options_for_a_backend_that_is_not_used);
   RUN(test_reading_an_unknown_key_is_an_error);
+  RUN(test_reset_of_what_is_never_set);
   RUN(test_reset_of_all_keys);
   RUN(test_set_and_unset_are_told_apart);
   RUN(test_each_allocation_fails_once);

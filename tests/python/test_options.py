@@ -257,6 +257,29 @@ def test_read_only_and_load_only(registry):
         registry.set_option(CONTEXT, {"graph": "decode"})
 
 
+def test_reset_of_what_cannot_be_set_process_wide(registry):
+    registry.register(PyScale())
+    for key, words in (("executions", "read-only"), ("label", "loaded")):
+        with pytest.raises(NotImplementedError, match=f"'{key}'.*{words}"):
+            registry.reset_option("ScaleBackend", key)
+        with pytest.raises(NotImplementedError, match=f"'{key}'.*{words}"):
+            del registry["ScaleBackend"].options[key]
+
+
+def test_reset_of_all_keys_tells_of_those_that_can_be_set_process_wide(registry):
+    told = []
+
+    class Listener(PyScale):
+        name = "ScaleBackend"
+
+        def options_changed(self, options):
+            told.extend(options)
+
+    registry.register(Listener())
+    registry.reset_option("ScaleBackend")
+    assert told == ["percent", "sign", "level", "traced"]
+
+
 def test_nothing_of_the_callers_is_borrowed(scale):
     options = {"ScaleBackend": {"percent": 300, "sign": "flip"}}
     program = scale.load_program(DATA / "backends.pte", backend_options=options)
@@ -572,6 +595,39 @@ def test_explain_of_what_is_not_there(scale):
     method.close()
     with pytest.raises(etude.EtudeStateError, match="closed"):
         method.options("ScaleBackend")
+
+
+@pytest.mark.parametrize(
+    ("method_name", "backend", "key"), [("scale", "ScaleBackend", "executions"), ("null", "NullBackend", "execute_count")]
+)
+def test_explain_of_a_read_only_key(runtime, method_name, backend, key):
+    runtime.backend_registry.register(PyScale())
+    method = runtime.load_program(DATA / "backends.pte")[method_name]
+    for _ in range(3):
+        method(X)
+    found = method.explain_option(backend, key)
+    assert found.value == 3 == runtime.backend_registry.get_option(backend, key)
+    assert found.winner == "backend" and dict(found.layers) == {"backend": 3}
+    assert "backend  3  <- counts" in repr(found) and "default" not in repr(found)
+
+
+def test_a_near_miss_in_another_case(registry):
+    with pytest.raises(KeyError, match=r"has no option 'THREADS'; did you mean 'threads'\?"):
+        registry.set_option(CONTEXT, {"THREADS": 2})
+
+
+@pytest.mark.parametrize("wrong", [[("threads", 2)], {"threads"}, None, 3])
+def test_a_backend_that_is_no_name(registry, wrong):
+    with pytest.raises(etude.EtudeTypeError, match=f"not {type(wrong).__name__}"):
+        registry.set_option(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, {"NullBackend": {"copy": False}}, "snapshot"])
+def test_what_is_no_snapshot(registry, wrong):
+    for call in (registry.restore, registry.diff, lambda it: registry.diff(registry.snapshot(), 3 if it is None else it)):
+        with pytest.raises(etude.EtudeTypeError, match=r"what snapshot\(\) returned"):
+            call(wrong)
+    assert registry.get_option("NullBackend", "copy") is True
 
 
 def test_a_backend_without_schema(runtime, plugin):

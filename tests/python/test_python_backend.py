@@ -205,7 +205,8 @@ def test_a_dynamic_output_is_resized(runtime):
 @pytest.mark.parametrize(
     ("index", "shape", "kind", "words"),
     [
-        (1, (9, 3), NotImplementedError, "9"),
+        (1, (9, 3), NotImplementedError, "must be 0 to 4, got 9"),
+        (1, (-1, 3), NotImplementedError, "must be 0 to 4, got -1"),
         (2, (1, 3), ValueError, "there are 2"),
         (-1, (1, 3), ValueError, "-1"),
         (1, (3,), None, "rank"),
@@ -253,6 +254,20 @@ def test_init_context(runtime):
     for view in (handle["data"], handle["payload"]):
         with pytest.raises(ValueError, match="released"):
             bytes(view)
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind", "words"),
+    [
+        (lambda context: context.named_data("weights\0and more"), KeyError, "NUL"),  # never a cut
+        (lambda context: context.named_data(b"weights"), TypeError, "is a str"),
+        (lambda context: context.log("words", "loud"), ValueError, "'debug', 'info', 'warning', 'error', not 'loud'"),
+    ],
+)
+def test_what_init_may_not_ask(runtime, ask, kind, words):
+    program = load(runtime, Probe(init=lambda context, payload: ask(context)), one_delegate("Probe", named_data={"weights": b"0123"}))
+    with pytest.raises(kind, match=words):
+        program["forward"]
 
 
 def test_the_payload_may_be_released_early(runtime):
@@ -413,11 +428,21 @@ def test_fields_are_inherited(registry):
         ("a", {"choices": ("a", "b\0")}, ValueError),
         ("a", {"choices": ("a", "b" * 256)}, ValueError),
         ("x" * 256, {}, ValueError),
+        (1, {"choices": (1, 2)}, TypeError),
+        ("a", {"choices": ("a", "a")}, ValueError),
+        (1, {"minimum": 0.5}, TypeError),
+        (1, {"maximum": "9"}, TypeError),
+        (1, {"minimum": True}, TypeError),
     ],
 )
 def test_declarations_that_contradict_themselves(default, options, kind):
     with pytest.raises(kind, match=r"Wrong\.key"):
         type("Wrong", (etude.Backend,), {"key": etude.option(default, **{"help": "h", **options})})
+
+
+def test_choices_that_are_one_text():
+    with pytest.raises(etude.EtudeTypeError, match="not the str 'fast'"):
+        etude.option("fast", choices="fast", help="h")
 
 
 def test_names_and_annotations_are_checked(registry):
