@@ -86,6 +86,11 @@ def test_options_that_are_wrong(option, words):
     assert words in text and text.count("\n") == 1 and text.startswith("etude run: ")
 
 
+def test_a_process_wide_option_of_a_backend_that_is_not_used():
+    text = run("run", BACKENDS, "--method", "null", "--option", f"{CONTEXT}.output_scale_percent=5", status=1)
+    assert f"{CONTEXT!r}, which the program does not use" in text
+
+
 def test_an_option_twice():
     twice = ["--option", "NullBackend.copy=true", "--option", "NullBackend.copy=false"]
     assert "given twice" in run("run", BACKENDS, "--method", "null", *twice, status=1)

@@ -33,8 +33,8 @@ def open_runtime(args: argparse.Namespace, threads: int | None = None) -> etude.
     return runtime
 
 
-def set_options(runtime: etude.Runtime, texts: list[str]) -> dict[str, dict[str, Value]]:
-    """Set the options of `--option` that are only settable process-wide; the others are returned, to be given at load."""
+def set_options(runtime: etude.Runtime, texts: list[str]) -> tuple[dict[str, dict[str, Value]], dict[str, dict[str, Value]]]:
+    """Set the options of `--option` that are only settable process-wide. Returns these, and the others, to be given at load."""
     process: dict[str, dict[str, Value]] = {}
     load: dict[str, dict[str, Value]] = {}
     for text in texts:
@@ -46,7 +46,7 @@ def set_options(runtime: etude.Runtime, texts: list[str]) -> dict[str, dict[str,
             raise etude.EtudeValueError(f"--option {text}: {backend}.{key} is given twice")
         keys[key] = value
     runtime.backend_registry.set_option(process)
-    return load
+    return process, load
 
 
 def parse_option(registry: etude.BackendRegistry, text: str) -> tuple[str, str, Value]:

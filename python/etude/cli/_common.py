@@ -19,7 +19,13 @@ def open_program(args: argparse.Namespace, threads: int | None = None) -> etude.
     if "library" not in args:
         return etude.load(args.program, data_path=args.data, threads=threads)
     runtime = open_runtime(args, threads)
-    return runtime.load_program(args.program, data_path=args.data, backend_options=set_options(runtime, args.option))
+    process, load = set_options(runtime, args.option)
+    program = runtime.load_program(args.program, data_path=args.data, backend_options=load)
+    used = {name for method in program for name in program.metadata(method).backends}
+    for backend in process:
+        if backend not in used:  # as the runtime says it of options that are given at load
+            raise etude.EtudeValueError(f"options were given for backend {backend!r}, which the program does not use: leave them out")
+    return program
 
 
 def pick_method(program: etude.Program, name: str | None) -> str:
