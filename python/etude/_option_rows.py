@@ -69,7 +69,7 @@ def plain(value: object) -> Value | None:
         return bool(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
         return int(value)
-    return str(value) if isinstance(value, str) else None
+    return str.__str__(value) if isinstance(value, str) else None  # an enum of str has another text than its value
 
 
 def option_string(value: str, where: str, subject: object) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import re
 import threading
@@ -609,6 +610,19 @@ def test_explain_of_a_read_only_key(runtime, method_name, backend, key):
     assert found.value == 3 == runtime.backend_registry.get_option(backend, key)
     assert found.winner == "backend" and dict(found.layers) == {"backend": 3}
     assert "backend  3  <- counts" in repr(found) and "default" not in repr(found)
+
+
+def test_enums_are_taken_by_their_values(registry):
+    class Precision(str, enum.Enum):
+        LOW = "bfloat16"
+
+    class Count(enum.IntEnum):
+        TWO = 2
+
+    registry.set_option(CONTEXT, {"precision": Precision.LOW, "threads": Count.TWO, "log_label": Precision.LOW})
+    for key, value in (("precision", "bfloat16"), ("threads", 2), ("log_label", "bfloat16")):
+        found = registry.get_option(CONTEXT, key)
+        assert found == value and type(found) is type(value)
 
 
 def test_a_near_miss_in_another_case(registry):
