@@ -159,6 +159,7 @@ etude_status etude_method_set_input(
     etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
   ETUDE_TRY(at_start(method, error));
   ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
+  etude_method_zero(method);
   return offer_input(method, index, value, true, error);
 }
 
@@ -169,6 +170,7 @@ etude_status etude_method_set_inputs(
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q takes %u inputs, %u were given", method->name,
                            method->input_count, count);
   }
+  etude_method_zero(method);
   for (uint32_t i = 0; i < count; ++i) ETUDE_TRY(offer_input(method, i, &values[i], false, error));
   for (uint32_t i = 0; i < count; ++i) apply_input(method, i, &values[i]);
   return ETUDE_OK;
@@ -177,6 +179,7 @@ etude_status etude_method_set_inputs(
 etude_status etude_method_get_input(
     const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
   ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
+  etude_method_zero((etude_method *)(uintptr_t)method);
   *out_value = *method->inputs[index].value;
   return ETUDE_OK;
 }
@@ -340,6 +343,7 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
 /* Inputs whose memory is about to be overwritten count once only, and views of the last execution end: what they
    pointed at may be gone. */
 static void begin(etude_method *method) {
+  etude_method_zero(method);
   method->position = 0;
   method->outputs_valid = false;
   for (uint32_t i = 0; i < method->tensor_count; ++i) {

@@ -224,11 +224,18 @@ static etude_status place_buffer(
     return ETUDE_OK;
   }
   if (buffer->shared) return etude_program_shared_buffer(method->program, index, &buffer->data, plan->error);
-  buffer->data = etude_alloc_zeros(&method->allocator, buffer->size, plan->error);
+  buffer->data = etude_alloc_block(&method->allocator, buffer->size, plan->error);
   if (buffer->data == NULL) return ETUDE_OUT_OF_MEMORY;
-  buffer->owned = true;
+  buffer->owned = method->fresh = true;
   method->planned_bytes += buffer->size;
   return ETUDE_OK;
+}
+
+void etude_method_zero(etude_method *method) {
+  for (uint32_t i = 0; method->fresh && i < method->buffer_count; ++i) {
+    if (method->buffers[i].owned) memset(method->buffers[i].data, 0, method->buffers[i].size);
+  }
+  method->fresh = false;
 }
 
 /* Buffers, and the tensors in them: where they are, and what they hold at first. */
@@ -249,6 +256,8 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     if (!from.planned) continue;
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
     if (buffer->data == NULL) continue; /* of no bytes */
+    /* What state holds may be asked for before the method is used. */
+    if (buffer->owned && ((to->flags & ETUDE_TENSOR_STATE) != 0 || etude_tensor_has_initial(&from))) etude_method_zero(method);
     to->data = buffer->data + from.buffer_offset;
     if (etude_tensor_has_initial(&from) && !buffer->shared) ETUDE_TRY(etude_plan_initial_data(plan, &from, to->data));
   }

@@ -32,6 +32,10 @@ etude_status etude_method_hold_segment(
 void *etude_method_scratch(etude_method *method, size_t size);
 void etude_method_reset_scratch(etude_method *method);
 
+/* Zero planned memory before anything is read or written there; later calls do nothing. A method that is loaded but
+   not used touches no pages this way. */
+void etude_method_zero(etude_method *method);
+
 /* Bytes of a tensor at its largest sizes. */
 size_t etude_tensor_bound_nbytes(const etude_tensor *tensor);
 

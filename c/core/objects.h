@@ -154,6 +154,7 @@ struct etude_method {
   size_t block_size;         /* of the one block that holds this and all arrays below */
   char *name;
   uint32_t position; /* of the next instruction */
+  bool fresh;        /* planned memory of its own has not been zeroed yet */
   bool outputs_valid;
 
   uint32_t value_count;

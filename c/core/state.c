@@ -17,11 +17,17 @@ static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
   return a->buffer_offset < b->buffer_offset + b->nbytes && b->buffer_offset < a->buffer_offset + a->nbytes;
 }
 
-/* The next tensor in a buffer, from value *index on. Each value looked at takes one of *steps; without steps left
-   there are no more tensors. Most values are elsewhere, so the place is looked at before the tensor is decoded. */
-static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, uint32_t *steps, etude_plan_tensor *out) {
-  while (*index < plan->value_count && *steps > 0) {
-    const uint32_t at = (*index)++;
+/* Part of the values of a plan. */
+typedef struct range {
+  uint32_t next;
+  uint32_t end;
+} range;
+
+/* The next tensor in a buffer. Each value looked at takes one of *steps; without steps left there are no more tensors.
+   Most values are elsewhere, so the place is looked at before the tensor is decoded. */
+static bool next_in_buffer(etude_plan *plan, uint32_t buffer, range *in, uint32_t *steps, etude_plan_tensor *out) {
+  while (in->next < in->end && *steps > 0) {
+    const uint32_t at = in->next++;
     const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, at);
     --*steps;
     if (etude_fb_u8(&plan->fb, entry, 0) == ETUDE_FILE_TENSOR &&
@@ -32,12 +38,25 @@ static bool next_in_buffer(etude_plan *plan, uint32_t buffer, uint32_t *index, u
   return false;
 }
 
+/* Where the named tensors of a buffer are: mostly close together. */
+static range find_named(etude_plan *plan, uint32_t buffer, uint32_t *steps) {
+  range all = {0, plan->value_count};
+  range named = {0, 0};
+  etude_plan_tensor tensor;
+  while (next_in_buffer(plan, buffer, &all, steps, &tensor)) {
+    if (tensor.name == NULL) continue;
+    if (named.end == 0) named.next = all.next - 1;
+    named.end = all.next;
+  }
+  return named;
+}
+
 /* A view of a named tensor: it may be unnamed. */
-static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32_t *steps) {
-  etude_plan_tensor named;
-  for (uint32_t i = 0; next_in_buffer(plan, view->buffer, &i, steps, &named);) {
-    if (named.name != NULL && named.buffer_offset <= view->buffer_offset &&
-        view->buffer_offset + view->nbytes <= named.buffer_offset + named.nbytes) {
+static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, range named, uint32_t *steps) {
+  etude_plan_tensor tensor;
+  while (next_in_buffer(plan, view->buffer, &named, steps, &tensor)) {
+    if (tensor.name != NULL && tensor.buffer_offset <= view->buffer_offset &&
+        view->buffer_offset + view->nbytes <= tensor.buffer_offset + tensor.nbytes) {
       return true;
     }
   }
@@ -46,14 +65,17 @@ static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, uint32
 
 /* Are the tensors of two methods in this buffer the same wherever they meet? And those of one are named, all of them. */
 static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps) {
+  const range named = find_named(b, buffer, steps);
+  range all = {0, a->value_count};
   etude_plan_tensor first;
-  for (uint32_t i = 0; next_in_buffer(a, buffer, &i, steps, &first);) {
+  while (next_in_buffer(a, buffer, &all, steps, &first)) {
     if (first.name == NULL) {
-      if (a->name == b->name && !inside_named(a, &first, steps)) return false;
+      if (a->name == b->name && !inside_named(a, &first, named, steps)) return false;
       continue;
     }
+    range others = named;
     etude_plan_tensor second;
-    for (uint32_t j = 0; next_in_buffer(b, buffer, &j, steps, &second);) {
+    while (next_in_buffer(b, buffer, &others, steps, &second)) {
       if (second.name != NULL && overlap(&first, &second) && !same_buffer_tensor(&first, &second)) return false;
     }
   }
@@ -179,7 +201,8 @@ static etude_status initialise_shared(const etude_program *program, const etude_
     etude_plan_tensor tensor;
     uint32_t steps = UINT32_MAX; /* that the buffer is shared was found in fewer */
     ETUDE_TRY(etude_plan_open(program, m, &plan, error));
-    for (uint32_t i = 0; next_in_buffer(&plan, shared->buffer, &i, &steps, &tensor);) {
+    range all = {0, plan.value_count};
+    while (next_in_buffer(&plan, shared->buffer, &all, &steps, &tensor)) {
       if (!etude_tensor_has_initial(&tensor)) continue;
       ETUDE_TRY(etude_plan_initial_data(&plan, &tensor, shared->data + tensor.buffer_offset));
     }
