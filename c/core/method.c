@@ -14,7 +14,7 @@
 /* Constants and payloads that have to be read into memory. Data that backends ask for by name is not known yet. */
 static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts) {
   const etude_program *program = plan->program;
-  uint64_t sum = counts->constants ? etude_segment_cost(&program->file, program->constant_segment) : 0;
+  uint64_t sum = counts->constants ? etude_segment_cost(program, program->constant_segment) : 0;
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) {
     etude_plan_delegate one;
     etude_plan_delegate other;
@@ -24,7 +24,7 @@ static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts)
       etude_plan_delegate_read(plan, j, &other);
       if (other.location == one.location && other.data == one.data) break;
     }
-    if (one.location == 1 && j == i) etude_checked_grow(&sum, etude_segment_cost(&program->file, one.data));
+    if (one.location == 1 && j == i) etude_checked_grow(&sum, etude_segment_cost(program, one.data));
   }
   return sum;
 }

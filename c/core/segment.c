@@ -85,10 +85,13 @@ static const void *map_aligned(const etude_data_loader *loader, uint64_t offset,
   return ((uintptr_t)mapped & (ETUDE_DATA_ALIGNMENT - 1)) == 0 ? mapped : NULL;
 }
 
-uint64_t etude_segment_cost(const etude_data_file *file, uint32_t index) {
-  const etude_segment *segment = &file->segments[index];
-  if (segment->users > 0 || segment->size == 0) return 0;
-  return map_aligned(&file->loader, segment->offset, segment->size) != NULL ? 0 : segment->size;
+uint64_t etude_segment_cost(const etude_program *program, uint32_t index) {
+  const etude_segment *segment = &program->file.segments[index];
+  uint64_t cost = segment->size;
+  etude_lock(program->runtime); /* other threads may be loading methods that use it */
+  if (cost > 0 && (segment->users > 0 || map_aligned(&program->file.loader, segment->offset, cost) != NULL)) cost = 0;
+  etude_unlock(program->runtime);
+  return cost;
 }
 
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,

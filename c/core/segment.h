@@ -19,8 +19,9 @@ uint64_t etude_head_u64(const uint8_t *head, size_t at);
 etude_status etude_file_set_segments(const etude_allocator *allocator, etude_data_file *file, etude_fb *fb,
                                      etude_fb_vector segments, uint64_t base, etude_error *error);
 
-/* Bytes of memory that using a segment would take now: none where the loader maps it, or it has been read. */
-uint64_t etude_segment_cost(const etude_data_file *file, uint32_t index);
+/* Bytes of memory that using a segment of the program's file would take now: none where the loader maps it, or it has been
+   read. Locks. */
+uint64_t etude_segment_cost(const etude_program *program, uint32_t index);
 
 /* Use a segment: the first use reads it, the last one that ends gives the memory back. Locks. */
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
