@@ -88,8 +88,9 @@ etude_status etude_tensor_resize(
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "the tensor has rank %u, sizes %D have rank %u",
                            (uint32_t)tensor->rank, sizes, rank, rank);
   }
-  if (rank == 0) return ETUDE_OK;
-  if (memcmp(sizes, tensor->sizes, rank * sizeof *sizes) == 0) return ETUDE_OK;
+  uint32_t same = 0; /* mostly all of them: not worth a call */
+  while (same < rank && sizes[same] == tensor->sizes[same]) ++same;
+  if (same == rank) return ETUDE_OK;
   const bool fixed = tensor->bounds == NULL;
   const int32_t *bounds = fixed ? tensor->sizes : tensor->bounds;
   for (uint32_t i = 0; i < rank; ++i) {

@@ -336,13 +336,12 @@ static size_t run_length(const walk *w) {
 
 /* Is every operand a tensor like `out`, which it may be, in all that the loop sees? */
 static bool all_alike(const etude_map *map, const etude_tensor *out) {
-  const size_t size = out->rank * sizeof *out->sizes;
   if (map->result != map->writes || out->scalar_type != map->writes) return false;
   for (uint32_t k = 0; k < map->count; ++k) {
     const etude_tensor *tensor = map->in[k].tensor;
     if (tensor == NULL || tensor->scalar_type != map->seen_as[k] || tensor->rank != out->rank) return false;
-    if (size != 0 && (memcmp(tensor->sizes, out->sizes, size) != 0 || memcmp(tensor->strides, out->strides, size) != 0)) {
-      return false;
+    for (uint32_t d = 0; d < out->rank; ++d) {
+      if (tensor->sizes[d] != out->sizes[d] || tensor->strides[d] != out->strides[d]) return false;
     }
   }
   return true;
