@@ -1,0 +1,348 @@
+/* Images [N, C, H, W] of other sizes: nearest element, bilinear, and bilinear with antialiasing.
+ *
+ * Each way is separable. A table per axis says which run of input positions makes an output position, and with
+ * which weights; runs lie inside of the input and never go backwards. Nearest copies elements by their size; the
+ * others weigh rows along the columns, as they are needed, and then weigh these along the rows, plane by plane.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "args.h"
+#include "dtype.h"
+#include "strided.h"
+
+typedef enum method { NEAREST, BILINEAR, ANTIALIASED } method;
+
+/* Output position o is made of `counts[o]` input positions from `starts[o]` on, of weights[o * width], ... */
+typedef struct axis {
+  int64_t in_size, out_size;
+  double scale; /* input positions per output position, where the caller chose; else 0 */
+  int64_t width;
+  int64_t *starts, *counts;
+  void *weights; /* float or double; NULL for nearest */
+} axis;
+
+typedef struct upsampling {
+  etude_tensor *in, *out;
+  method method;
+  bool align_corners;
+  int32_t compute; /* ETUDE_FLOAT or ETUDE_DOUBLE */
+  axis axes[2];    /* rows, columns */
+} upsampling;
+
+/* ---- tables ---- */
+
+/* Positions are computed as PyTorch does: in the type of the elements, in float for narrower ones. Rounding the
+   double result of one operation on floats gives the float result. */
+static double rounded(const upsampling *u, double value) {
+  return u->compute == ETUDE_DOUBLE ? value : (double)(float)value;
+}
+
+static double axis_step(const upsampling *u, const axis *a) {
+  if (u->align_corners) {
+    return a->out_size > 1 ? rounded(u, (double)(a->in_size - 1) / (double)(a->out_size - 1)) : 0;
+  }
+  return rounded(u, a->scale > 0 ? a->scale : (double)a->in_size / (double)a->out_size);
+}
+
+/* The whole part of a position that may be anything, even nan, inside of [0, end]. */
+static int64_t position_in(double position, int64_t end) {
+  if (!(position > 0)) return 0;
+  return position >= (double)end ? end : (int64_t)position;
+}
+
+/* At the same and the double size, scales do not count. */
+static void place_nearest(const upsampling *u, axis *a) {
+  const double step = a->out_size == a->in_size       ? 1
+                      : a->out_size == 2 * a->in_size ? 0.5
+                                                      : axis_step(u, a);
+  for (int64_t o = 0; o < a->out_size; ++o) {
+    a->starts[o] = position_in(rounded(u, (double)o * step), a->in_size - 1);
+    a->counts[o] = 1;
+  }
+}
+
+static void place_bilinear(const upsampling *u, axis *a, double *weights) {
+  const double step = axis_step(u, a);
+  for (int64_t o = 0; o < a->out_size; ++o) {
+    double position = u->align_corners ? rounded(u, (double)o * step)
+                                       : rounded(u, rounded(u, step * ((double)o + 0.5)) - 0.5);
+    if (a->in_size == a->out_size) position = (double)o;
+    const int64_t start = position_in(position, a->in_size - 1);
+    const bool last = start == a->in_size - 1;
+    const double right = last || !(position > 0) ? 0 : rounded(u, position - (double)start);
+    a->starts[o] = start;
+    a->counts[o] = last ? 1 : 2;
+    weights[2 * o] = rounded(u, 1 - right);
+    weights[2 * o + 1] = right;
+  }
+}
+
+/* A triangle around the centre of the output position, as wide as an input position at least. */
+static void place_antialiased(const upsampling *u, axis *a, double *weights) {
+  const double step = axis_step(u, a);
+  const double support = step >= 1 ? step : 1;
+  for (int64_t o = 0; o < a->out_size; ++o, weights += a->width) {
+    const double centre = rounded(u, step * ((double)o + 0.5));
+    const int64_t start = position_in(centre - support + 0.5, a->in_size);
+    int64_t count = position_in(centre + support + 0.5, a->in_size) - start;
+    double total = 0;
+    if (count > a->width) count = a->width;
+    for (int64_t j = 0; j < count; ++j) {
+      const double distance = fabs((double)(start + j) - centre + 0.5) / support;
+      weights[j] = distance < 1 ? 1 - distance : 0;
+      total += weights[j];
+    }
+    for (int64_t j = 0; j < count && total > 0; ++j) weights[j] /= total;
+    a->starts[o] = start;
+    a->counts[o] = count;
+  }
+}
+
+static int64_t axis_width(const upsampling *u, const axis *a) {
+  if (u->method != ANTIALIASED) return 2;
+  const double step = axis_step(u, a);
+  return position_in(2 * ceil(step >= 1 ? step : 1) + 1, a->in_size);
+}
+
+static etude_status place(etude_kernel_context *ctx, const upsampling *u, axis *a) {
+  const uint64_t count = (uint64_t)a->out_size;
+  double *weights;
+  TRY(etude_scratch_array(ctx, count, sizeof(int64_t), &a->starts));
+  TRY(etude_scratch_array(ctx, count, sizeof(int64_t), &a->counts));
+  if (u->method == NEAREST) {
+    place_nearest(u, a);
+    return ETUDE_OK;
+  }
+  a->width = axis_width(u, a);
+  const uint64_t all = count * (uint64_t)a->width; /* both below 2^31 */
+  TRY(etude_scratch_array(ctx, all, sizeof(double), &weights));
+  memset(weights, 0, (size_t)all * sizeof *weights);
+  if (u->method == BILINEAR) {
+    place_bilinear(u, a, weights);
+  } else {
+    place_antialiased(u, a, weights);
+  }
+  a->weights = weights;
+  if (u->compute == ETUDE_DOUBLE) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, all, sizeof(float), &a->weights));
+  etude_dtype_convert(a->weights, ETUDE_FLOAT, 1, weights, ETUDE_DOUBLE, 1, (size_t)all);
+  return ETUDE_OK;
+}
+
+/* ---- planes ---- */
+
+/* Scratch memory: an input row, a row of results, and the input rows weighed along the columns. */
+typedef struct room {
+  void *row, *result, *rows;
+} room;
+
+static char *row_of(const etude_tensor *tensor, int64_t start, int64_t h) {
+  const size_t index = (size_t)(start + h * tensor->strides[2]);
+  return (char *)tensor->data + index * etude_scalar_size(tensor->scalar_type);
+}
+
+#define COPY_COLUMNS(type)                                          \
+  do {                                                              \
+    const type *from = (const type *)in;                            \
+    type *to = (type *)out;                                         \
+    for (size_t o = 0; o < count; ++o, to += out_stride) {          \
+      *to = from[(size_t)columns->starts[o] * in_stride];           \
+    }                                                               \
+  } while (0)
+
+static void copy_columns(const upsampling *u, void *out, const void *in) {
+  const axis *columns = &u->axes[1];
+  const size_t count = (size_t)columns->out_size;
+  const size_t in_stride = (size_t)u->in->strides[3], out_stride = (size_t)u->out->strides[3];
+  switch (etude_scalar_size(u->in->scalar_type)) {
+    case 1: COPY_COLUMNS(uint8_t); break;
+    case 2: COPY_COLUMNS(uint16_t); break;
+    case 4: COPY_COLUMNS(uint32_t); break;
+    default: COPY_COLUMNS(uint64_t); break;
+  }
+}
+
+static void copy_plane(const upsampling *u, const etude_cursor *at) {
+  for (int64_t o = 0; o < u->axes[0].out_size; ++o) {
+    copy_columns(u, row_of(u->out, at->offset[1], o), row_of(u->in, at->offset[0], u->axes[0].starts[o]));
+  }
+}
+
+/* weigh_columns: an input row becomes a row of output columns. weigh_rows: such rows become an output row. */
+#define DEFINE_WEIGHING(real)                                                                \
+  static void weigh_columns_##real(const axis *a, real *out, const real *row) {              \
+    const real *weights = a->weights;                                                        \
+    for (int64_t o = 0; o < a->out_size; ++o, weights += a->width) {                         \
+      const real *from = row + a->starts[o];                                                 \
+      real sum = 0;                                                                          \
+      for (int64_t j = 0; j < a->counts[o]; ++j) sum += weights[j] * from[j];                \
+      out[o] = sum;                                                                          \
+    }                                                                                        \
+  }                                                                                          \
+  static void weigh_rows_##real(const axis *a, int64_t o, real *out, const real *rows, size_t width) { \
+    const real *weights = (const real *)a->weights + o * a->width;                           \
+    memset(out, 0, width * sizeof *out);                                                     \
+    rows += (size_t)a->starts[o] * width;                                                    \
+    for (int64_t j = 0; j < a->counts[o]; ++j, rows += width) {                              \
+      for (size_t i = 0; i < width; ++i) out[i] += weights[j] * rows[i];                     \
+    }                                                                                        \
+  }
+
+DEFINE_WEIGHING(float)
+DEFINE_WEIGHING(double)
+
+static void load_row(const upsampling *u, const room *r, const char *in, int64_t h) {
+  const axis *columns = &u->axes[1];
+  const size_t place = (size_t)h * (size_t)columns->out_size;
+  etude_dtype_convert(r->row, u->compute, 1, in, u->in->scalar_type, (size_t)u->in->strides[3],
+                      (size_t)columns->in_size);
+  if (u->compute == ETUDE_DOUBLE) {
+    weigh_columns_double(columns, (double *)r->rows + place, r->row);
+  } else {
+    weigh_columns_float(columns, (float *)r->rows + place, r->row);
+  }
+}
+
+static void weigh_plane(const upsampling *u, const etude_cursor *at, const room *r) {
+  const axis *rows = &u->axes[0];
+  const size_t width = (size_t)u->axes[1].out_size;
+  int64_t loaded = 0; /* all rows below that are still needed are there */
+  for (int64_t o = 0; o < rows->out_size; ++o) {
+    const int64_t end = rows->starts[o] + rows->counts[o];
+    if (loaded < rows->starts[o]) loaded = rows->starts[o];
+    for (; loaded < end; ++loaded) load_row(u, r, row_of(u->in, at->offset[0], loaded), loaded);
+    if (u->compute == ETUDE_DOUBLE) {
+      weigh_rows_double(rows, o, r->result, r->rows, width);
+    } else {
+      weigh_rows_float(rows, o, r->result, r->rows, width);
+    }
+    etude_dtype_convert(row_of(u->out, at->offset[1], o), u->out->scalar_type, (size_t)u->out->strides[3], r->result,
+                        u->compute, 1, width);
+  }
+}
+
+static etude_status find_room(etude_kernel_context *ctx, const upsampling *u, room *r) {
+  const size_t size = etude_scalar_size(u->compute);
+  const uint64_t in_height = (uint64_t)u->axes[0].in_size, out_width = (uint64_t)u->axes[1].out_size;
+  TRY(etude_scratch_array(ctx, (uint64_t)u->axes[1].in_size, size, &r->row));
+  TRY(etude_scratch_array(ctx, out_width, size, &r->result));
+  return etude_scratch_array(ctx, in_height * out_width, size, &r->rows);
+}
+
+static etude_status run(etude_kernel_context *ctx, upsampling *u) {
+  etude_view in, out;
+  const etude_view *const views[2] = {&in, &out};
+  etude_loop loop;
+  etude_cursor at;
+  room r;
+  if (etude_tensor_numel(u->out) == 0) return ETUDE_OK;
+  for (uint32_t d = 0; d < 2; ++d) TRY(place(ctx, u, &u->axes[d]));
+  if (u->method != NEAREST) TRY(find_room(ctx, u, &r));
+  etude_view_of(&in, u->in);
+  etude_view_of(&out, u->out);
+  in.rank = out.rank = 2;
+  etude_loop_over(&loop, views, 2);
+  etude_cursor_start(&at, &loop);
+  do {
+    if (u->method == NEAREST) {
+      copy_plane(u, &at);
+    } else {
+      weigh_plane(u, &at, &r);
+    }
+  } while (etude_loop_next(&loop, loop.rank, &at));
+  return ETUDE_OK;
+}
+
+/* ---- arguments ---- */
+
+static etude_status read_tensors(etude_kernel_context *ctx, etude_value *const *args, uint32_t out, upsampling *u) {
+  TRY(etude_arg_tensor(ctx, args, 0, &u->in));
+  TRY(etude_arg_out(ctx, args, out, &u->out));
+  const int32_t dtype = u->in->scalar_type;
+  const bool supported = etude_dtype_is_float(dtype) || (dtype == ETUDE_BYTE && u->method == NEAREST);
+  if (!supported || u->out->scalar_type != dtype) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no such upsampling of %y to %y", (int)dtype,
+                             (int)u->out->scalar_type);
+  }
+  if (u->in == u->out) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot write to its own input");
+  if (u->in->rank != 4 || u->in->sizes[1] == 0 || u->in->sizes[2] == 0 || u->in->sizes[3] == 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "wants images [N, C, H, W], not %T", u->in);
+  }
+  u->compute = dtype == ETUDE_DOUBLE ? ETUDE_DOUBLE : ETUDE_FLOAT;
+  for (uint32_t d = 0; d < 2; ++d) u->axes[d].in_size = u->in->sizes[2 + d];
+  return ETUDE_OK;
+}
+
+/* Give the out its sizes, and fill it. */
+static etude_status upsample(etude_kernel_context *ctx, upsampling *u) {
+  const int64_t sizes[4] = {u->in->sizes[0], u->in->sizes[1], u->axes[0].out_size, u->axes[1].out_size};
+  for (uint32_t d = 2; d < 4; ++d) {
+    if (sizes[d] >= 1 && sizes[d] <= INT32_MAX) continue;
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the size of output dimension %u cannot be %l", d, sizes[d]);
+  }
+  TRY(etude_out_resize(ctx, u->out, sizes, 4));
+  return run(ctx, u);
+}
+
+static etude_status read_sizes(etude_kernel_context *ctx, etude_value *const *args, upsampling *u, bool *present) {
+  int64_t sizes[2] = {0, 0};
+  uint32_t count;
+  TRY(etude_arg_int_list(ctx, args, 1, sizes, 2, &count, present));
+  if (count != 2 && (present == NULL || *present)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "output_size must have two numbers, not %u", count);
+  }
+  for (uint32_t d = 0; d < 2; ++d) u->axes[d].out_size = sizes[d];
+  return ETUDE_OK;
+}
+
+/* (self, output_size, [align_corners,] scales_h, scales_w, out, out): scales that are not positive do not count. */
+static etude_status upsample_to_size(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, method how) {
+  const uint32_t scales = how == NEAREST ? 2 : 3;
+  upsampling u;
+  memset(&u, 0, sizeof u);
+  u.method = how;
+  TRY(etude_arg_count(ctx, arg_count, scales + 4));
+  TRY(read_tensors(ctx, args, scales + 2, &u));
+  TRY(read_sizes(ctx, args, &u, NULL));
+  if (how != NEAREST) TRY(etude_arg_bool(ctx, args, 2, &u.align_corners));
+  for (uint32_t d = 0; d < 2; ++d) {
+    etude_scalar scale;
+    bool present;
+    TRY(etude_arg_scalar_or_none(ctx, args, scales + d, &scale, &present));
+    if (present && scale.d > 0) u.axes[d].scale = 1 / scale.d;
+  }
+  return upsample(ctx, &u);
+}
+
+/* (input, output_size, [align_corners,] scale_factors, out, out): exactly one of sizes and factors. */
+static etude_status upsample_by_either(
+    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, method how) {
+  const uint32_t factors_at = how == NEAREST ? 2 : 3;
+  const double *factors;
+  uint32_t count;
+  bool sized, scaled;
+  upsampling u;
+  memset(&u, 0, sizeof u);
+  u.method = how;
+  TRY(etude_arg_count(ctx, arg_count, factors_at + 3));
+  TRY(read_tensors(ctx, args, factors_at + 1, &u));
+  TRY(read_sizes(ctx, args, &u, &sized));
+  if (how != NEAREST) TRY(etude_arg_bool(ctx, args, 2, &u.align_corners));
+  TRY(etude_arg_double_list(ctx, args, factors_at, &factors, &count, &scaled));
+  if (sized == scaled || (scaled && count != 2)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "wants either output_size or two scale_factors");
+  }
+  for (uint32_t d = 0; d < 2 && scaled; ++d) {
+    u.axes[d].out_size = etude_double_to_int64((double)u.axes[d].in_size * factors[d]);
+    u.axes[d].scale = 1 / factors[d];
+  }
+  return upsample(ctx, &u);
+}
+
+KERNEL(etude_aten_upsample_nearest2d_out) { return upsample_to_size(ctx, args, arg_count, NEAREST); }
+KERNEL(etude_aten_upsample_nearest2d_vec_out) { return upsample_by_either(ctx, args, arg_count, NEAREST); }
+KERNEL(etude_aten_upsample_bilinear2d_out) { return upsample_to_size(ctx, args, arg_count, BILINEAR); }
+KERNEL(etude_aten_upsample_bilinear2d_vec_out) { return upsample_by_either(ctx, args, arg_count, BILINEAR); }
+KERNEL(etude_aten__upsample_bilinear2d_aa_out) { return upsample_to_size(ctx, args, arg_count, ANTIALIASED); }
