@@ -230,15 +230,11 @@ etude_status etude_method_explain_option(
   const etude_option_schema *schema = etude_option_find(entry, key);
   etude_option_explanation e;
   memset(&e, 0, sizeof e);
-  if (schema != NULL && (schema->flags & ETUDE_OPTION_READ_ONLY) != 0) {
+  if (schema != NULL) {
     etude_option item;
-    memcpy(item.key, schema->key, strlen(schema->key) + 1);
-    ETUDE_TRY(etude_runtime_get_option(runtime, backend, &item, error));
+    etude_option_default(schema, &item);
+    if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0) ETUDE_TRY(etude_runtime_get_option(runtime, backend, &item, error));
     note_layer(&e, ETUDE_ORIGIN_DEFAULT, &item);
-  } else if (schema != NULL) {
-    e.type = schema->type;
-    e.is_set[ETUDE_ORIGIN_DEFAULT] = true;
-    etude_option_default(schema, &e.values[ETUDE_ORIGIN_DEFAULT]);
     const bool now = (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
     const etude_option_store *seen = seen_by(method, entry);
     etude_lock(runtime);

@@ -19,9 +19,9 @@ static etude_option_store *make_store(const etude_runtime *runtime, const etude_
   if (store == NULL) return NULL;
   store->size = size;
   for (uint32_t i = 0; i < entry->schema_count; ++i) {
-    etude_option_value value;
-    etude_option_default(&entry->schema[i], &value);
-    memcpy((uint8_t *)store + at, &value, slot_size(&entry->schema[i]));
+    etude_option item;
+    etude_option_default(&entry->schema[i], &item);
+    memcpy((uint8_t *)store + at, &item.value, slot_size(&entry->schema[i]));
     store->slots[i] = (uint32_t)at;
     at += slot_size(&entry->schema[i]);
   }
@@ -72,13 +72,15 @@ static void put(const etude_backend_entry *entry, const etude_option *item, bool
   if (!reset) *slot |= 1u;
 }
 
-void etude_option_default(const etude_option_schema *schema, etude_option_value *out) {
+void etude_option_default(const etude_option_schema *schema, etude_option *out) {
   const char *text = schema->default_string != NULL ? schema->default_string : "";
   memset(out, 0, sizeof *out);
+  memcpy(out->key, schema->key, strlen(schema->key));
+  out->type = schema->type;
   switch (schema->type) {
-    case ETUDE_OPTION_BOOL: out->bool_value = schema->default_value != 0; break;
-    case ETUDE_OPTION_INT: out->int_value = schema->default_value; break;
-    default: memcpy(out->string, text, strlen(text)); break;
+    case ETUDE_OPTION_BOOL: out->value.bool_value = schema->default_value != 0; break;
+    case ETUDE_OPTION_INT: out->value.int_value = schema->default_value; break;
+    default: memcpy(out->value.string, text, strlen(text)); break;
   }
 }
 
@@ -113,8 +115,7 @@ static etude_status tell(const etude_backend_entry *entry, const etude_option *i
 
 static void read_present(const etude_runtime *runtime, const etude_backend_entry *entry, const etude_option_schema *schema,
                          etude_option *out) {
-  memcpy(out->key, schema->key, strlen(schema->key) + 1);
-  out->type = schema->type;
+  etude_option_default(schema, out);
   etude_lock(runtime);
   (void)etude_option_store_get(entry, entry->store, schema, &out->value);
   etude_unlock(runtime);
@@ -243,12 +244,12 @@ etude_status etude_runtime_reset_option(
     const etude_option_schema *schema = &entry->schema[i];
     if (key != NULL && strcmp(schema->key, key) != 0) continue;
     const etude_status status = etude_option_check_scope(schema, ETUDE_SCOPE_PROCESS, error);
-    if (status != ETUDE_OK && key != NULL) return etude_option_refused(entry, key, status, error);
-    if (status != ETUDE_OK) continue;
-    memcpy(item.key, schema->key, strlen(schema->key) + 1);
-    item.type = schema->type;
-    etude_option_default(schema, &item.value);
-    ETUDE_TRY(change(runtime, &row, 1, true, error));
+    if (status == ETUDE_OK) {
+      etude_option_default(schema, &item);
+      ETUDE_TRY(change(runtime, &row, 1, true, error));
+    } else if (key != NULL) {
+      return etude_option_refused(entry, key, status, error);
+    }
   }
   return ETUDE_OK;
 }

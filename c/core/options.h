@@ -63,8 +63,8 @@ const void *etude_option_store_at(const etude_backend_entry *entry, const etude_
 bool etude_option_store_get(const etude_backend_entry *entry, const etude_option_store *store,
                             const etude_option_schema *schema, etude_option_value *out);
 
-/* A schema's default. */
-void etude_option_default(const etude_option_schema *schema, etude_option_value *out);
+/* A key with its default. */
+void etude_option_default(const etude_option_schema *schema, etude_option *out);
 
 /* option_layers.c */
 
