@@ -203,12 +203,14 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
   have_inner(&w->kept);
   have_inner(&w->reduced);
   w->lanes = 1;
+  w->dense = false;
   if (w->kept.sizes[w->kept.rank - 1] >= 4 &&
       w->kept.strides[0][w->kept.rank - 1] < w->reduced.strides[0][w->reduced.rank - 1]) {
     w->lanes = LANES;
   }
-  w->dense = w->reducer->dense != NULL && w->reducer->dense_dtype == w->dtype && w->ints == (w->dtype == ETUDE_BOOL) &&
-             w->lanes == 1 && w->reduced.strides[0][w->reduced.rank - 1] == 1;
+  if (w->reducer->dense == NULL || w->reducer->dense_dtype != w->dtype || w->ints != (w->dtype == ETUDE_BOOL)) return;
+  w->dense = w->lanes == 1 ? w->reduced.strides[0][w->reduced.rank - 1] == 1
+                           : w->reducer->dense_columns != NULL && w->kept.strides[0][w->kept.rank - 1] == 1;
 }
 
 /* Elements on their way to the reducers of up to LANES results. */
@@ -261,6 +263,12 @@ static void take_row(const walk *w, buffer *b, int64_t offset) {
 static void take_columns(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
   const uint32_t inner = w->reduced.rank - 1;
   const int64_t stride = w->reduced.strides[0][inner];
+  if (w->dense) {
+    w->reducer->dense_columns(b->acc, (size_t)lanes, w->data + offset * w->size, (size_t)stride,
+                              (size_t)w->reduced.sizes[inner]);
+    for (int64_t k = 0; k < lanes; ++k) b->acc[k].count += w->reduced.sizes[inner];
+    return;
+  }
   const size_t step = (size_t)w->kept.strides[0][w->kept.rank - 1];
   for (int64_t i = 0; i < w->reduced.sizes[inner]; ++i) {
     const char *from = w->data + (offset + i * stride) * w->size;
@@ -366,6 +374,21 @@ static void sum_floats(etude_accumulator *acc, const void *run, size_t count) {
   acc->a += etude_simd_select()->sum(run, count);
 }
 
+static void sum_columns(etude_accumulator *accs, size_t results, const void *rows, size_t stride, size_t count) {
+  const float *row = rows;
+  double sums[LANES] = {0.0};
+  if (results == LANES) {
+    for (size_t i = 0; i < count; ++i, row += stride) {
+      for (size_t k = 0; k < LANES; ++k) sums[k] += (double)row[k];
+    }
+  } else {
+    for (size_t i = 0; i < count; ++i, row += stride) {
+      for (size_t k = 0; k < results; ++k) sums[k] += (double)row[k];
+    }
+  }
+  for (size_t k = 0; k < results; ++k) accs[k].a += sums[k];
+}
+
 /* Integers wrap. */
 static void sum_ints(etude_accumulator *acc, const int64_t *run, size_t count, double parameter) {
   uint64_t sum = (uint64_t)acc->i;
@@ -423,6 +446,16 @@ DEFINE_EXTREME(max_doubles, double, a, >)
 DEFINE_EXTREME(max_ints, int64_t, i, >)
 DEFINE_EXTREME(min_doubles, double, a, <)
 DEFINE_EXTREME(min_ints, int64_t, i, <)
+
+/* Without the position: greater of two, where nan is greater than anything. */
+static void max_floats(etude_accumulator *acc, const void *run, size_t count) {
+  const float *floats = run;
+  double best = (double)etude_simd_select()->largest(floats, count);
+  int nans = 0;
+  for (size_t i = 0; i < count; ++i) nans |= floats[i] != floats[i];
+  if (nans != 0) best = (double)NAN;
+  if (acc->count == 0 || best > acc->a || best != best) acc->a = best;
+}
 
 /* The extreme, and its position for those who want it. */
 static void finish_extreme(const etude_accumulator *acc, double parameter, etude_result *results) {
@@ -577,21 +610,22 @@ static void finish_logsumexp(const etude_accumulator *acc, double parameter, etu
   results->d = log(acc->b) + (isinf(acc->a) ? 0.0 : acc->a);
 }
 
-static const etude_reducer sum_reducer = {sum_doubles, sum_ints, finish_sum, false, sum_floats, ETUDE_FLOAT};
-static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false, sum_floats, ETUDE_FLOAT};
-static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false, NULL, 0};
-static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true, NULL, 0};
-static const etude_reducer min_reducer = {min_doubles, min_ints, finish_extreme, true, NULL, 0};
-static const etude_reducer argmax_reducer = {max_doubles, max_ints, finish_position, true, NULL, 0};
-static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_position, true, NULL, 0};
-static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false, NULL, 0};
-static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false, count_bools, ETUDE_BOOL};
-static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false, count_bools, ETUDE_BOOL};
-static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false, count_bools, ETUDE_BOOL};
-static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false, NULL, 0};
-static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false, NULL, 0};
-static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false, NULL, 0};
-static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false, NULL, 0};
+static const etude_reducer sum_reducer = {sum_doubles, sum_ints, finish_sum, false, sum_floats, ETUDE_FLOAT, sum_columns};
+static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false, sum_floats, ETUDE_FLOAT, sum_columns};
+static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false, NULL, 0, NULL};
+static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true, NULL, 0, NULL};
+static const etude_reducer amax_reducer = {max_doubles, max_ints, finish_extreme, false, max_floats, ETUDE_FLOAT, NULL};
+static const etude_reducer min_reducer = {min_doubles, min_ints, finish_extreme, true, NULL, 0, NULL};
+static const etude_reducer argmax_reducer = {max_doubles, max_ints, finish_position, true, NULL, 0, NULL};
+static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_position, true, NULL, 0, NULL};
+static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false, NULL, 0, NULL};
+static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false, count_bools, ETUDE_BOOL, NULL};
+static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false, count_bools, ETUDE_BOOL, NULL};
+static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false, count_bools, ETUDE_BOOL, NULL};
+static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false, NULL, 0, NULL};
+static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false, NULL, 0, NULL};
+static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false, NULL, 0, NULL};
+static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false, NULL, 0, NULL};
 
 #define REDUCTION(function, arguments, outs, reducer, flags)                           \
   KERNEL(function) {                                                                   \
@@ -605,11 +639,11 @@ REDUCTION(etude_aten_mean_out, "Dkt", "f", mean_reducer, ETUDE_REDUCE_FLOAT)
 REDUCTION(etude_aten_mean_dtype_out, "t", "f", mean_reducer, ETUDE_REDUCE_FLOAT)
 REDUCTION(etude_aten_prod_int_out, "dkt", "r", prod_reducer, ETUDE_REDUCE_BY_OUT)
 REDUCTION(etude_aten_prod_out, "t", "r", prod_reducer, ETUDE_REDUCE_BY_OUT)
-REDUCTION(etude_aten_amax_out, "Dk", "=", max_reducer, ETUDE_REDUCE_NONEMPTY)
+REDUCTION(etude_aten_amax_out, "Dk", "=", amax_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_amin_out, "Dk", "=", min_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_max_dim_max, "dk", "=l", max_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_min_dim_min, "dk", "=l", min_reducer, ETUDE_REDUCE_NONEMPTY)
-REDUCTION(etude_aten_max_unary_out, "", ">", max_reducer, ETUDE_REDUCE_NONEMPTY)
+REDUCTION(etude_aten_max_unary_out, "", ">", amax_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_min_unary_out, "", ">", min_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_argmax_out, "ok", "l", argmax_reducer, ETUDE_REDUCE_NONEMPTY)
 REDUCTION(etude_aten_argmin_out, "ok", "l", argmin_reducer, ETUDE_REDUCE_NONEMPTY)

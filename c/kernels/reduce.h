@@ -33,6 +33,8 @@ typedef struct etude_reducer {
   /* NULL, or the same for runs of any length of one type, floats or bools, where they stand densely. */
   void (*dense)(etude_accumulator *acc, const void *run, size_t count);
   int32_t dense_dtype;
+  /* NULL, or the same for neighbouring results, whose elements stand side by side in rows `stride` elements apart. */
+  void (*dense_columns)(etude_accumulator *accs, size_t results, const void *rows, size_t stride, size_t count);
 } etude_reducer;
 
 /* How a kernel looks. */

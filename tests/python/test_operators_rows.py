@@ -82,6 +82,13 @@ def test_reductions_of_any_length(count):
         assert (np.abs(got - want.sum(axis, keepdims=True)) <= 2e-7 * scale).all()
         got = run("aten::mean.out", y, [axis], True, out=out)
         assert (np.abs(got - want.mean(axis, keepdims=True)) <= 2e-7 * scale / y.shape[axis]).all()
+        for name, numpy_name in (("amax", "max"), ("amin", "min")):
+            z = y.copy()
+            for bad in (None, np.inf, -np.inf, np.nan):
+                if bad is not None:
+                    z.flat[z.size // 2] = bad
+                got = run(f"aten::{name}.out", z, [axis], True, out=out)
+                np.testing.assert_array_equal(got, getattr(np, numpy_name)(z, axis, keepdims=True))
     flags = RNG.integers(0, 40, (3, count)) == 0
     np.testing.assert_array_equal(run("aten::any.out", flags, -1, False, out=("bool", (3,))), flags.any(-1))
     np.testing.assert_array_equal(run("aten::all.out", ~flags, -1, False, out=("bool", (3,))), (~flags).all(-1))
