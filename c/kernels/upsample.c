@@ -78,9 +78,11 @@ static void place_bilinear(const upsampling *u, axis *a, double *weights) {
   }
 }
 
-/* A triangle around the centre of the output position, as wide as an input position at least. */
+/* A triangle around the centre of the output position, as wide as an input position at least. At the same size,
+   scales do not count. */
 static void place_antialiased(const upsampling *u, axis *a, double *weights) {
-  const double step = axis_step(u, a);
+  const bool same = a->in_size == a->out_size;
+  const double step = same ? 1 : axis_step(u, a);
   const double support = step >= 1 ? step : 1;
   for (int64_t o = 0; o < a->out_size; ++o, weights += a->width) {
     const double centre = rounded(u, step * ((double)o + 0.5));
@@ -88,6 +90,7 @@ static void place_antialiased(const upsampling *u, axis *a, double *weights) {
     int64_t count = position_in(centre + support + 0.5, a->in_size) - start;
     double total = 0;
     if (count > a->width) count = a->width;
+    if (same) count = 1;
     for (int64_t j = 0; j < count; ++j) {
       const double distance = fabs((double)(start + j) - centre + 0.5) / support;
       weights[j] = distance < 1 ? 1 - distance : 0;

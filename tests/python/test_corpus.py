@@ -15,8 +15,6 @@ CASES = json.loads((CORPUS / "manifest.json").read_text())["cases"]
 #: Cases whose operators this build has not got yet. They are expected to fail for that reason and no other; one that passes must leave.
 NOT_YET = {
     "fft_complex": "aten::_fft_r2c, _fft_c2r",
-    "rare_image_ops": "aten::grid_sampler_2d, _upsample_bilinear2d_aa",
-    "rare_math_ops": "aten::_cdist_forward",
 }
 
 

@@ -90,12 +90,25 @@ def test_which_scales_count():
     assert nearest(16, 3.0) == [i // 2 for i in range(16)]
     assert nearest(3, 0.01) == [0, 7, 7]
     assert nearest(3, 5e-324) == [0, 7, 7]
+    got = run("aten::_upsample_bilinear2d_aa.out", x, [1, 8], False, 2.0, 3.0, out=("float32", x.shape))
+    np.testing.assert_array_equal(got, x)
 
 
 @pytest.mark.parametrize(
     "args",
-    [([3, 4], [2.0, 2.0]), (None, None), ([3], None), ([0, 3], None), (None, [-1.0, 2.0]), (None, [np.nan, 2.0]),
-     (None, [1e300, 2.0]), (None, [0.1, 1.0]), ([2**40, 3], None), ([2**30, 2**30], None), (None, [2.0])],
+    [
+        ([3, 4], [2.0, 2.0]),
+        (None, None),
+        ([3], None),
+        ([0, 3], None),
+        (None, [-1.0, 2.0]),
+        (None, [np.nan, 2.0]),
+        (None, [1e300, 2.0]),
+        (None, [0.1, 1.0]),
+        ([2**40, 3], None),
+        ([2**30, 2**30], None),
+        (None, [2.0]),
+    ],
     ids=str,
 )
 def test_impossible_sizes_are_refused(args):
