@@ -407,8 +407,33 @@ etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, c
   return status;
 }
 
+static bool holds(const etude_value *value, const etude_tensor *tensor) {
+  return value != NULL && value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == tensor;
+}
+
+/* Is a result also read by its instruction? It stands in schema position and as the result, or in a list of results;
+   any further place is an argument's. */
+static bool is_read_too(const etude_instruction *instruction, const etude_tensor *out) {
+  uint32_t places = 0;
+  for (uint32_t i = 0; i < instruction->arg_count; ++i) {
+    const etude_value *arg = instruction->args[i];
+    if (holds(arg, out)) ++places;
+    if (arg->tag != ETUDE_VALUE_TENSOR_LIST || i + 2 >= instruction->arg_count) continue;
+    for (uint32_t k = 0; k < arg->count; ++k) {
+      if (holds(arg->as.items[k], out)) return true;
+    }
+  }
+  return places > (holds(instruction->args[instruction->arg_count - 1], out) ? 2u : 1u);
+}
+
+/* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
 etude_status etude_kernel_resize(
     etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+  const etude_method *method = ctx->method;
+  if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
+      is_read_too(&method->instructions[method->position], out)) {
+    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM, "the result %T is an argument too, and would change its sizes", out);
+  }
   return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import etude
-from etude.emit import program_bytes, read_program
+from etude.emit import ProgramBuilder, program_bytes, read_program
 from paths import ROOT
 
 COND = ROOT / "tests/data/cond_live.pte"
@@ -77,3 +77,18 @@ def test_a_plan_over_a_state_buffer_is_refused():
     result = next(i for *_, i in method.instructions() if i.operator.startswith("aten::mul")).args[-1]
     with pytest.raises(etude.EtudeNotImplementedError, match="over state buffer"):
         etude.load(moved(path, result, state.allocation.offset)).load_method("forward")
+
+
+def test_a_dynamic_result_that_is_its_own_argument_is_refused():
+    """A pooling whose result shares the tensor of its input: a resize would change the input's sizes under the kernel."""
+    p = ProgramBuilder()
+    m = p.method("forward")
+    x = m.input("float32", (1, 1, 8, 8), dynamic=True)
+    y = m.call("aten::relu.out", x)
+    m.output(m.call("aten::avg_pool2d.out", y, [2, 2], [2, 2]))
+    model = p.build()
+    pool = next(i for *_, i in model.methods[0].instructions() if i.operator.startswith("aten::avg_pool2d"))
+    pool.args[-1] = pool.args[-2] = pool.args[0]
+    method = etude.load(program_bytes(model)).load_method("forward")
+    with pytest.raises(etude.EtudeProgramError, match="is an argument too"):
+        method(np.ones((1, 1, 8, 8), np.float32))
