@@ -408,22 +408,15 @@ etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, c
 }
 
 static bool holds(const etude_value *value, const etude_tensor *tensor) {
-  return value != NULL && value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == tensor;
+  return value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == tensor;
 }
 
-/* Is a result also read by its instruction? It stands in schema position and as the result, or in a list of results;
-   any further place is an argument's. */
+/* Is a result also read by its instruction? It stands in schema position, and once more as the result unless that is a
+   list; any further place is an argument's. */
 static bool is_read_too(const etude_instruction *instruction, const etude_tensor *out) {
   uint32_t places = 0;
-  for (uint32_t i = 0; i < instruction->arg_count; ++i) {
-    const etude_value *arg = instruction->args[i];
-    if (holds(arg, out)) ++places;
-    if (arg->tag != ETUDE_VALUE_TENSOR_LIST || i + 2 >= instruction->arg_count) continue;
-    for (uint32_t k = 0; k < arg->count; ++k) {
-      if (holds(arg->as.items[k], out)) return true;
-    }
-  }
-  return places > (holds(instruction->args[instruction->arg_count - 1], out) ? 2u : 1u);
+  for (uint32_t i = 0; i < instruction->arg_count; ++i) places += holds(instruction->args[i], out);
+  return places > 1u + holds(instruction->args[instruction->arg_count - 1], out);
 }
 
 /* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
