@@ -5,14 +5,23 @@
 #include "checked.h"
 #include "deps.h"
 
+/* The address of bytes that the loader maps; NULL where it does not. */
+static const void *map_bytes(const etude_data_loader *loader, uint64_t offset, uint64_t size) {
+  return loader->map != NULL && size <= SIZE_MAX / 2 ? loader->map(loader->self, offset, (size_t)size) : NULL;
+}
+
+/* Can they be used where they are? */
+static bool is_usable(const void *mapped) {
+  return mapped != NULL && ((uintptr_t)mapped & (ETUDE_DATA_ALIGNMENT - 1)) == 0;
+}
+
 etude_status etude_loader_bytes(const etude_allocator *allocator, const etude_data_loader *loader, uint64_t offset,
                                 uint64_t size, const uint8_t **out_data, bool *out_owned, etude_error *error) {
-  const void *mapped = NULL;
   *out_data = NULL;
   *out_owned = false;
   if (size > SIZE_MAX / 2) return etude_error_at(error, ETUDE_OUT_OF_MEMORY, offset, "the file is too large for this machine");
-  if (loader->map != NULL) mapped = loader->map(loader->self, offset, (size_t)size);
-  if (mapped != NULL && ((uintptr_t)mapped & (ETUDE_DATA_ALIGNMENT - 1)) == 0) {
+  const void *mapped = map_bytes(loader, offset, size);
+  if (is_usable(mapped)) {
     *out_data = mapped;
     return ETUDE_OK;
   }
@@ -78,18 +87,11 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
   return ETUDE_OK;
 }
 
-/* The address of bytes that can be used where they are; NULL where they can't. */
-static const void *map_aligned(const etude_data_loader *loader, uint64_t offset, uint64_t size) {
-  if (loader->map == NULL || size > SIZE_MAX / 2) return NULL;
-  const void *mapped = loader->map(loader->self, offset, (size_t)size);
-  return ((uintptr_t)mapped & (ETUDE_DATA_ALIGNMENT - 1)) == 0 ? mapped : NULL;
-}
-
 uint64_t etude_segment_cost(const etude_program *program, uint32_t index) {
   const etude_segment *segment = &program->file.segments[index];
   uint64_t cost = segment->size;
   etude_lock(program->runtime); /* other threads may be loading methods that use it */
-  if (cost > 0 && (segment->users > 0 || map_aligned(&program->file.loader, segment->offset, cost) != NULL)) cost = 0;
+  if (cost > 0 && (segment->users > 0 || is_usable(map_bytes(&program->file.loader, segment->offset, cost)))) cost = 0;
   etude_unlock(program->runtime);
   return cost;
 }

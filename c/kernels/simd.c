@@ -95,22 +95,6 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 #define SIMD_TARGET
 #define SIMD(name) plain_##name
 #include "simd.inc"
-#undef VEC_LOAD
-#undef VEC_STORE
-#undef VEC_SPLAT
-#undef VEC_FMA
-#undef VEC_SUM
-#undef VEC_MAX
-#undef VEC_LARGEST
-#undef LANES
-#undef vec
-#undef TILE_ROWS
-#undef TILE_VECS
-#undef TRANSPOSE_SIDE
-#undef TRANSPOSE_SQUARE
-#undef TRANSPOSE_SMALL
-#undef SIMD_TARGET
-#undef SIMD
 
 /* GCC for Windows does not align the stack for these vectors. */
 #if defined(__GNUC__) && defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32)) && \
@@ -172,22 +156,6 @@ SIMD_INLINE AVX2 void transpose_8(float *to, ptrdiff_t to_row, const float *from
 #define SIMD_TARGET AVX2
 #define SIMD(name) avx2_##name
 #include "simd.inc"
-#undef VEC_LOAD
-#undef VEC_STORE
-#undef VEC_SPLAT
-#undef VEC_FMA
-#undef VEC_SUM
-#undef VEC_MAX
-#undef VEC_LARGEST
-#undef LANES
-#undef vec
-#undef TILE_ROWS
-#undef TILE_VECS
-#undef TRANSPOSE_SIDE
-#undef TRANSPOSE_SQUARE
-#undef TRANSPOSE_SMALL
-#undef SIMD_TARGET
-#undef SIMD
 
 #define AVX512 __attribute__((target("avx512f,avx2,fma")))
 
