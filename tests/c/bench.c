@@ -260,3 +260,23 @@ bool all_near(const float *got, const float *expected, size_t count, float facto
   }
   return true;
 }
+
+etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error) {
+  (void)self;
+  (void)ctx;
+  (void)payload;
+  (void)handle;
+  (void)error;
+  return ETUDE_NOT_IMPLEMENTED;
+}
+
+etude_status no_execute(
+    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
+  (void)self;
+  (void)ctx;
+  (void)handle;
+  (void)args;
+  (void)count;
+  (void)error;
+  return ETUDE_NOT_IMPLEMENTED;
+}

@@ -72,4 +72,9 @@ etude_status run_floats(etude_method *method, const float *in, int32_t rows, int
 /* Are `count` floats as expected, each times `factor`? */
 bool all_near(const float *got, const float *expected, size_t count, float factor);
 
+/* The required slots of a backend that is only registered, for its options: both answer ETUDE_NOT_IMPLEMENTED. */
+etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error);
+etude_status no_execute(
+    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error);
+
 #endif /* ETUDE_TEST_BENCH_H_ */

@@ -291,26 +291,6 @@ static const etude_option_schema *given_schema(void *self, uint32_t *out_count) 
   return self;
 }
 
-static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error) {
-  (void)self;
-  (void)ctx;
-  (void)payload;
-  (void)handle;
-  (void)error;
-  return ETUDE_NOT_IMPLEMENTED;
-}
-
-static etude_status no_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
-  (void)self;
-  (void)ctx;
-  (void)handle;
-  (void)args;
-  (void)count;
-  (void)error;
-  return ETUDE_NOT_IMPLEMENTED;
-}
-
 static void test_a_schema_that_contradicts_itself_is_refused(void) {
   static const char *const two[] = {"a", "b", NULL};
   static const etude_backend vtable = {
