@@ -126,18 +126,13 @@ static void take_value(reader *in, etude_value *value, tensor_parts *parts) {
   memset(value, 0, sizeof *value);
   value->tag = (int32_t)take_u32(in);
   switch (value->tag) {
-    case ETUDE_VALUE_NONE:
-      break;
-    case ETUDE_VALUE_INT:
-      memcpy(&value->as.int_value, take(in, sizeof number), sizeof number);
-      break;
+    case ETUDE_VALUE_NONE: break;
+    case ETUDE_VALUE_INT: memcpy(&value->as.int_value, take(in, sizeof number), sizeof number); break;
     case ETUDE_VALUE_BOOL:
       memcpy(&number, take(in, sizeof number), sizeof number);
       value->as.bool_value = number != 0;
       break;
-    case ETUDE_VALUE_DOUBLE:
-      memcpy(&value->as.double_value, take(in, sizeof(double)), sizeof(double));
-      break;
+    case ETUDE_VALUE_DOUBLE: memcpy(&value->as.double_value, take(in, sizeof(double)), sizeof(double)); break;
     case ETUDE_VALUE_STRING:
       value->count = take_u32(in);
       value->as.string = take(in, value->count);
@@ -146,8 +141,7 @@ static void take_value(reader *in, etude_value *value, tensor_parts *parts) {
       take_tensor(in, parts);
       value->as.tensor = &parts->tensor;
       break;
-    default:
-      die("calls", "a value of unknown kind");
+    default: die("calls", "a value of unknown kind");
   }
 }
 
@@ -163,9 +157,7 @@ static void put(int out, const void *bytes, size_t size) {
   }
 }
 
-static void put_u32(int out, uint32_t number) {
-  put(out, &number, sizeof number);
-}
+static void put_u32(int out, uint32_t number) { put(out, &number, sizeof number); }
 
 static void put_tensor(int out, const etude_tensor *tensor) {
   static const uint8_t zeros[16];
@@ -189,25 +181,18 @@ static void put_value(int out, const etude_value *value) {
 
   put_u32(out, (uint32_t)value->tag);
   switch (value->tag) {
-    case ETUDE_VALUE_INT:
-      put(out, &value->as.int_value, sizeof number);
-      break;
+    case ETUDE_VALUE_INT: put(out, &value->as.int_value, sizeof number); break;
     case ETUDE_VALUE_BOOL:
       number = value->as.bool_value;
       put(out, &number, sizeof number);
       break;
-    case ETUDE_VALUE_DOUBLE:
-      put(out, &value->as.double_value, sizeof(double));
-      break;
+    case ETUDE_VALUE_DOUBLE: put(out, &value->as.double_value, sizeof(double)); break;
     case ETUDE_VALUE_STRING:
       put_u32(out, value->count);
       put(out, value->as.string, value->count);
       break;
-    case ETUDE_VALUE_TENSOR:
-      put_tensor(out, value->as.tensor);
-      break;
-    default:
-      break;
+    case ETUDE_VALUE_TENSOR: put_tensor(out, value->as.tensor); break;
+    default: break;
   }
 }
 

@@ -139,7 +139,8 @@ static etude_value *value_at(const etude_builder *b, etude_fb_vector indices, ui
 
 static void add_argument(etude_builder *b, uint32_t value) { *b->pointers++ = &b->method->values[value]; }
 
-static void build_instruction(etude_builder *b, const etude_plan_instruction *from, uint32_t chain_start, etude_instruction *to) {
+static void build_instruction(etude_builder *b, const etude_plan_instruction *from, uint32_t chain_start,
+                              etude_instruction *to) {
   const uint32_t count = etude_fb_count(&b->plan->fb, from->args);
   to->kind = (uint8_t)from->kind;
   to->index = from->index;

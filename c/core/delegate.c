@@ -6,8 +6,8 @@
 #include "options.h"
 #include "segment.h"
 
-static etude_status fetch_payload(
-    etude_init_context *ctx, etude_plan *plan, const etude_plan_delegate *delegate, etude_bytes *out) {
+static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_plan_delegate *delegate,
+                                  etude_bytes *out) {
   const etude_program *program = ctx->method->program;
   if (delegate->location == 0) {
     const etude_fb_table table = etude_fb_element(&plan->fb, program->inline_payloads, delegate->data);
@@ -61,13 +61,15 @@ static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t
   ETUDE_TRY(etude_option_see(ctx, error));
   etude_error_clear(error);
   const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
-  if (status != ETUDE_OK) return etude_error_within(error, status, NULL, "backend %q, delegate %u: ", delegate.id, index);
+  if (status != ETUDE_OK)
+    return etude_error_within(error, status, NULL, "backend %q, delegate %u: ", delegate.id, index);
   ctx->initialised = true;
   method->delegate_bytes += method->allocated - before;
   return ETUDE_OK;
 }
 
-etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs, etude_error *error) {
+etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs,
+                                         etude_error *error) {
   for (uint32_t i = 0; i < method->delegate_count; ++i) {
     etude_init_context *ctx = &method->delegates[i];
     ctx->method = method;
@@ -87,7 +89,8 @@ void etude_method_destroy_delegates(etude_method *method) {
   for (uint32_t i = method->delegate_count; i-- > 0;) {
     etude_init_context *ctx = &method->delegates[i];
     if (ctx->backend == NULL) continue; /* never reached */
-    if (ctx->initialised && ctx->backend->vtable.destroy != NULL) ctx->backend->vtable.destroy(ctx->backend->self, ctx->handle);
+    if (ctx->initialised && ctx->backend->vtable.destroy != NULL)
+      ctx->backend->vtable.destroy(ctx->backend->self, ctx->handle);
     etude_init_context_release(ctx);
     etude_option_unsee(ctx);
     etude_lock(method->program->runtime);
@@ -104,8 +107,8 @@ const etude_allocator *etude_init_context_allocator(const etude_init_context *ct
 
 uint32_t etude_init_context_spec_count(const etude_init_context *ctx) { return ctx->spec_count; }
 
-etude_status etude_init_context_spec(
-    const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec, etude_error *error) {
+etude_status etude_init_context_spec(const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec,
+                                     etude_error *error) {
   if (index >= ctx->spec_count) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "compile spec %u: there are %u", index, ctx->spec_count);
   }
@@ -113,8 +116,8 @@ etude_status etude_init_context_spec(
   return ETUDE_OK;
 }
 
-etude_status etude_init_context_find_spec(
-    const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec, etude_error *error) {
+etude_status etude_init_context_find_spec(const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec,
+                                          etude_error *error) {
   for (uint32_t i = 0; i < ctx->spec_count; ++i) {
     if (strcmp(ctx->specs[i].key, key) != 0) continue;
     *out_spec = ctx->specs[i];
@@ -123,15 +126,17 @@ etude_status etude_init_context_find_spec(
   return etude_error_set(error, ETUDE_NOT_FOUND, "there is no compile spec %q", key);
 }
 
-etude_status etude_init_context_named_data(
-    etude_init_context *ctx, const char *key, etude_bytes *out_data, etude_error *error) {
+etude_status etude_init_context_named_data(etude_init_context *ctx, const char *key, etude_bytes *out_data,
+                                           etude_error *error) {
   const etude_data_file *file;
   uint32_t segment;
   ETUDE_TRY(etude_program_named_segment(ctx->method->program, key, &file, &segment, error));
   return etude_method_hold_segment(ctx->method, file, segment, out_data, error);
 }
 
-const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx) { return &ctx->method->program->runtime->hooks; }
+const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx) {
+  return &ctx->method->program->runtime->hooks;
+}
 
 void etude_init_context_log(const etude_init_context *ctx, int32_t level, const char *message) {
   etude_runtime_log(ctx->method->program->runtime, level, message);

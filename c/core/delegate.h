@@ -6,7 +6,8 @@
 
 /* Find backends, fetch payloads, and init each delegate in order. On failure those that were initialised stay
    so until etude_method_destroy_delegates. `specs` has room for all compile specs. */
-etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs, etude_error *error);
+etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs,
+                                         etude_error *error);
 
 /* Destroy in reverse order, and give back payloads. */
 void etude_method_destroy_delegates(etude_method *method);

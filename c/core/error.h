@@ -11,9 +11,9 @@
 #include "etude/base.h"
 
 /* Hand a failed call's status up. */
-#define ETUDE_TRY(call)                        \
-  do {                                         \
-    const etude_status try_status = (call);    \
+#define ETUDE_TRY(call)                            \
+  do {                                             \
+    const etude_status try_status = (call);        \
     if (try_status != ETUDE_OK) return try_status; \
   } while (0)
 
@@ -55,13 +55,14 @@ bool etude_error_append(etude_error *error, const char *format, ...);
 static inline bool etude_error_unsaid(bool unsaid) { return unsaid; }
 static inline etude_status etude_error_value(etude_status status) { return status; }
 
-#define etude_error_set(error, status, ...) ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report(error, status), etude_error_value(status))
+#define etude_error_set(error, status, ...)                                                       \
+  ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report(error, status), etude_error_value(status))
 #define etude_error_set_v(error, status, format, list) ((void)(format), (void)(list), etude_error_report(error, status))
-#define etude_error_at(error, status, offset, ...) \
+#define etude_error_at(error, status, offset, ...)                                                           \
   ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_at(error, status, offset), etude_error_value(status))
-#define etude_error_about(error, status, subject, ...) \
+#define etude_error_about(error, status, subject, ...)                                                           \
   ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_about(error, status, subject), etude_error_value(status))
-#define etude_error_within(error, status, subject, ...) \
+#define etude_error_within(error, status, subject, ...)                                                           \
   ((void)ETUDE_UNSAID(__VA_ARGS__), etude_error_report_within(error, status, subject), etude_error_value(status))
 #define etude_error_append(error, ...) ((void)(error), etude_error_unsaid(ETUDE_UNSAID(__VA_ARGS__)))
 

@@ -6,11 +6,13 @@
 
 enum { HEADER_SIZE = 40, SLOT_SEGMENTS = 1, SLOT_NAMED_DATA = 2 };
 
-static etude_status read_tables(const etude_allocator *allocator, etude_data_file *file, uint64_t base, etude_error *error) {
+static etude_status read_tables(const etude_allocator *allocator, etude_data_file *file, uint64_t base,
+                                etude_error *error) {
   etude_fb fb = etude_file_reader(file);
   const etude_fb_table root = etude_fb_root(&fb);
   file->named = etude_fb_vector_of(&fb, root, SLOT_NAMED_DATA, 4);
-  ETUDE_TRY(etude_file_set_segments(allocator, file, &fb, etude_fb_vector_of(&fb, root, SLOT_SEGMENTS, 4), base, error));
+  ETUDE_TRY(
+      etude_file_set_segments(allocator, file, &fb, etude_fb_vector_of(&fb, root, SLOT_SEGMENTS, 4), base, error));
   for (uint32_t i = 0; i < etude_fb_count(&fb, file->named); ++i) {
     const etude_fb_table entry = etude_fb_element(&fb, file->named, i);
     if (etude_fb_string(&fb, entry, 0) != NULL) continue;
@@ -35,11 +37,12 @@ etude_status etude_external_open(const etude_allocator *allocator, const etude_d
       !etude_checked_add(etude_head_u64(head, 16), etude_head_u64(head, 24), &flatbuffer_end) ||
       !etude_checked_add(base, etude_head_u64(head, 40), &data_end) || flatbuffer_end < 8 ||
       flatbuffer_end > INT32_MAX || flatbuffer_end > loader->size || data_end > loader->size) {
-    return etude_error_at(error, ETUDE_INVALID_EXTERNAL_DATA, 8, "the header is damaged, or the file of %l bytes is cut short",
-                          (int64_t)loader->size);
+    return etude_error_at(error, ETUDE_INVALID_EXTERNAL_DATA, 8,
+                          "the header is damaged, or the file of %l bytes is cut short", (int64_t)loader->size);
   }
   out_file->flatbuffer_size = (uint32_t)flatbuffer_end;
-  ETUDE_TRY(etude_loader_bytes(allocator, loader, 0, flatbuffer_end, &out_file->flatbuffer, &out_file->flatbuffer_owned, error));
+  ETUDE_TRY(etude_loader_bytes(allocator, loader, 0, flatbuffer_end, &out_file->flatbuffer, &out_file->flatbuffer_owned,
+                               error));
   const etude_status status = read_tables(allocator, out_file, base, error);
   return status == ETUDE_INVALID_PROGRAM ? ETUDE_INVALID_EXTERNAL_DATA : status;
 }

@@ -10,8 +10,8 @@ static uint32_t fault(etude_fb *fb, uint32_t at) {
 
 etude_status etude_fb_fault(const etude_fb *fb, etude_error *error) {
   if (fb->fault == 0) return ETUDE_OK;
-  return etude_error_at(error, ETUDE_INVALID_PROGRAM, fb->fault, "damaged: what stands at byte %u leads outside of the file",
-                        fb->fault);
+  return etude_error_at(error, ETUDE_INVALID_PROGRAM, fb->fault,
+                        "damaged: what stands at byte %u leads outside of the file", fb->fault);
 }
 
 /* Loads are byte copies: the compiler makes one load of them where the machine allows it. */

@@ -49,7 +49,9 @@ etude_fb_vector etude_fb_vector_of(etude_fb *fb, etude_fb_table table, uint32_t 
 uint32_t etude_fb_count(const etude_fb *fb, etude_fb_vector vector);
 
 /* The first element; not to be read where there is none. */
-static inline const uint8_t *etude_fb_items(const etude_fb *fb, etude_fb_vector vector) { return fb->data + vector.at + 4; }
+static inline const uint8_t *etude_fb_items(const etude_fb *fb, etude_fb_vector vector) {
+  return fb->data + vector.at + 4;
+}
 
 /* Element `index` of a vector of tables. */
 etude_fb_table etude_fb_element(etude_fb *fb, etude_fb_vector vector, uint32_t index);

@@ -46,10 +46,12 @@ static etude_status check_scalar(const etude_value *slot, const etude_value *val
   }
   if (same_scalar(slot, value)) return ETUDE_OK;
   if (slot->tag == ETUDE_VALUE_DOUBLE || slot->tag == ETUDE_VALUE_STRING) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for another %s: export it again for this one",
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                           "the program was exported for another %s: export it again for this one",
                            etude_value_kind_name(slot->tag));
   }
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the program was exported for the value %l, got %l: export it again for this one",
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                         "the program was exported for the value %l, got %l: export it again for this one",
                          integer_of(slot), integer_of(value));
 }
 
@@ -61,14 +63,15 @@ static bool is_aligned(const void *data, const etude_tensor *tensor) {
 
 static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *given, etude_error *error) {
   if (given->scalar_type != slot->scalar_type) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "expected %y, got %y: convert it first", (int)slot->scalar_type,
-                           (int)given->scalar_type);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "expected %y, got %y: convert it first",
+                           (int)slot->scalar_type, (int)given->scalar_type);
   }
   if (given->rank != slot->rank) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "expected rank %u (%T), got rank %u", (uint32_t)slot->rank, slot,
                            (uint32_t)given->rank);
   }
-  if (slot->rank > 0 && given->sizes == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no sizes");
+  if (slot->rank > 0 && given->sizes == NULL)
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the tensor has no sizes");
   etude_tensor resized = *slot; /* a trial, in memory of our own */
   int32_t sizes[ETUDE_MAX_RANK];
   int32_t strides[ETUDE_MAX_RANK];
@@ -78,24 +81,29 @@ static etude_status check_tensor(const etude_tensor *slot, const etude_tensor *g
   resized.strides = strides;
   ETUDE_TRY(etude_tensor_resize(&resized, given->sizes, slot->rank, error));
   if (!etude_tensor_same_layout(&resized, given)) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its elements are not in the order of strides %D: copy it first",
-                           strides, (uint32_t)slot->rank);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                           "its elements are not in the order of strides %D: copy it first", strides,
+                           (uint32_t)slot->rank);
   }
   const size_t needed = etude_tensor_nbytes(&resized);
   const size_t capacity = given->data != NULL ? given->capacity : 0;
   if (capacity < needed) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for %T, %z were given", needed, &resized, capacity);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for %T, %z were given", needed, &resized,
+                           capacity);
   }
   if ((slot->flags & ETUDE_TENSOR_PLANNED) != 0 || is_aligned(given->data, slot)) return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "its data must be aligned to the element size");
 }
 
 /* Everything about an input, without changing anything. */
-static etude_status check_input(const etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
+static etude_status check_input(const etude_method *method, uint32_t index, const etude_value *value,
+                                etude_error *error) {
   const etude_input_slot *slot = &method->inputs[index];
   if (slot->symbolic) {
-    if (value->tag == ETUDE_VALUE_NONE || (value->tag >= ETUDE_VALUE_DOUBLE && value->tag <= ETUDE_VALUE_BOOL)) return ETUDE_OK;
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected None (or a number), got %s", etude_value_kind_name(value->tag));
+    if (value->tag == ETUDE_VALUE_NONE || (value->tag >= ETUDE_VALUE_DOUBLE && value->tag <= ETUDE_VALUE_BOOL))
+      return ETUDE_OK;
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected None (or a number), got %s",
+                           etude_value_kind_name(value->tag));
   }
   if (value->tag != slot->value->tag) {
     return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_value_kind_name(slot->value->tag),
@@ -130,23 +138,27 @@ static void apply_input(etude_method *method, uint32_t index, const etude_value 
   }
   tensor->data = given->data;
   tensor->capacity = given->capacity;
-  tensor->flags = (uint16_t)((tensor->flags & ~(uint32_t)(ETUDE_TENSOR_READONLY | ETUDE_TENSOR_ALIAS)) | (given->flags & ETUDE_TENSOR_READONLY));
+  tensor->flags = (uint16_t)((tensor->flags & ~(uint32_t)(ETUDE_TENSOR_READONLY | ETUDE_TENSOR_ALIAS)) |
+                             (given->flags & ETUDE_TENSOR_READONLY));
 }
 
 static etude_status at_start(const etude_method *method, etude_error *error) {
   if (method->position == 0 || method->position == method->instruction_count) return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_STATE,
-                         "method %q is at instruction %u: step to its end, or reset it, first",
-                         method->name, method->position);
+                         "method %q is at instruction %u: step to its end, or reset it, first", method->name,
+                         method->position);
 }
 
-static etude_status check_index(const etude_method *method, const char *what, uint32_t index, uint32_t count, etude_error *error) {
+static etude_status check_index(const etude_method *method, const char *what, uint32_t index, uint32_t count,
+                                etude_error *error) {
   if (index < count) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", method->name, count, what, index);
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", method->name,
+                         count, what, index);
 }
 
 /* Check input `index`, which exists, and take it over where `apply`. */
-static etude_status offer_input(etude_method *method, uint32_t index, const etude_value *value, bool apply, etude_error *error) {
+static etude_status offer_input(etude_method *method, uint32_t index, const etude_value *value, bool apply,
+                                etude_error *error) {
   const etude_status status = check_input(method, index, value, error);
   if (status != ETUDE_OK) {
     return etude_error_within(error, status, method->name, "method %q, input %u: ", method->name, index);
@@ -155,16 +167,16 @@ static etude_status offer_input(etude_method *method, uint32_t index, const etud
   return ETUDE_OK;
 }
 
-etude_status etude_method_set_input(
-    etude_method *method, uint32_t index, const etude_value *value, etude_error *error) {
+etude_status etude_method_set_input(etude_method *method, uint32_t index, const etude_value *value,
+                                    etude_error *error) {
   ETUDE_TRY(at_start(method, error));
   ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
   etude_method_zero(method);
   return offer_input(method, index, value, true, error);
 }
 
-etude_status etude_method_set_inputs(
-    etude_method *method, const etude_value *values, uint32_t count, etude_error *error) {
+etude_status etude_method_set_inputs(etude_method *method, const etude_value *values, uint32_t count,
+                                     etude_error *error) {
   ETUDE_TRY(at_start(method, error));
   if (count != method->input_count) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q takes %u inputs, %u were given", method->name,
@@ -176,8 +188,8 @@ etude_status etude_method_set_inputs(
   return ETUDE_OK;
 }
 
-etude_status etude_method_get_input(
-    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
+etude_status etude_method_get_input(const etude_method *method, uint32_t index, etude_value *out_value,
+                                    etude_error *error) {
   ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
   etude_method_zero((etude_method *)(uintptr_t)method);
   *out_value = *method->inputs[index].value;
@@ -186,16 +198,17 @@ etude_status etude_method_get_input(
 
 /* ---- outputs ---- */
 
-etude_status etude_method_get_output(
-    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
+etude_status etude_method_get_output(const etude_method *method, uint32_t index, etude_value *out_value,
+                                     etude_error *error) {
   ETUDE_TRY(check_index(method, "outputs", index, method->output_count, error));
   if (!method->outputs_valid) {
-    return etude_error_set(error, ETUDE_INVALID_STATE, "method %q has no outputs: it has not been executed, or that failed",
-                           method->name);
+    return etude_error_set(error, ETUDE_INVALID_STATE,
+                           "method %q has no outputs: it has not been executed, or that failed", method->name);
   }
   const etude_value *value = method->outputs[index];
   if (value->tag == ETUDE_VALUE_TENSOR && value->as.tensor->data == NULL && etude_tensor_numel(value->as.tensor) > 0) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q, output %u: no instruction wrote it", method->name, index);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q, output %u: no instruction wrote it", method->name,
+                           index);
   }
   *out_value = *value;
   return ETUDE_OK;
@@ -208,7 +221,8 @@ static bool is_input(const etude_method *method, const etude_value *value) {
   return false;
 }
 
-static etude_status set_output(etude_method *method, const etude_value *value, void *data, size_t size, etude_error *error) {
+static etude_status set_output(etude_method *method, const etude_value *value, void *data, size_t size,
+                               etude_error *error) {
   if (value->tag != ETUDE_VALUE_TENSOR) {
     return etude_error_set(error, ETUDE_INVALID_TYPE, "a %s has no memory to set", etude_value_kind_name(value->tag));
   }
@@ -219,16 +233,18 @@ static etude_status set_output(etude_method *method, const etude_value *value, v
   }
   const size_t needed = data != NULL ? etude_tensor_bound_nbytes(tensor) : 0;
   if (size < needed) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for its largest sizes, %z were given", needed, size);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%z bytes are needed for its largest sizes, %z were given",
+                           needed, size);
   }
-  if (!is_aligned(data, tensor)) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "memory must be aligned to the element size");
+  if (!is_aligned(data, tensor))
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "memory must be aligned to the element size");
   tensor->data = data;
   tensor->capacity = data != NULL ? size : 0;
   return ETUDE_OK;
 }
 
-etude_status etude_method_set_output(
-    etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
+etude_status etude_method_set_output(etude_method *method, uint32_t index, void *data, size_t size,
+                                     etude_error *error) {
   ETUDE_TRY(check_index(method, "outputs", index, method->output_count, error));
   const etude_status status = set_output(method, method->outputs[index], data, size, error);
   if (status == ETUDE_OK) return status;
@@ -246,12 +262,15 @@ static etude_status instruction_error(const etude_method *method, etude_status s
   etude_plan plan;
   if (instruction->kind == ETUDE_DELEGATE_CALL) {
     what = method->delegates[instruction->index].backend->name;
-  } else if (instruction->kind == ETUDE_KERNEL_CALL && etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
+  } else if (instruction->kind == ETUDE_KERNEL_CALL &&
+             etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
     etude_plan_operator_text(&plan, instruction->index, operator_name, sizeof operator_name);
     what = operator_name;
   }
-  if (what == NULL) return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
-  return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position, what);
+  if (what == NULL)
+    return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
+  return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position,
+                            what);
 }
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
@@ -262,8 +281,8 @@ static etude_status call_kernel(etude_method *method, const etude_instruction *i
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_init_context *delegate = &method->delegates[instruction->index];
   etude_execute_context ctx = {method, delegate};
-  return delegate->backend->vtable.execute(
-      delegate->backend->self, &ctx, delegate->handle, (etude_value *const *)instruction->args, instruction->arg_count, error);
+  return delegate->backend->vtable.execute(delegate->backend->self, &ctx, delegate->handle,
+                                           (etude_value *const *)instruction->args, instruction->arg_count, error);
 }
 
 /* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
@@ -278,10 +297,12 @@ static etude_status move(etude_method *method, const etude_value *from, etude_va
   etude_tensor *target = to->as.tensor;
   ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
   if (target->scalar_type != source->scalar_type || !etude_tensor_same_layout(source, target)) {
-    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a move from %T to %T: dtype or dim order differ", source, target);
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a move from %T to %T: dtype or dim order differ", source,
+                           target);
   }
   const size_t nbytes = etude_tensor_nbytes(source);
-  if (nbytes > 0 && source->data == NULL) return etude_error_set(error, ETUDE_INVALID_STATE, "the value to move has no data");
+  if (nbytes > 0 && source->data == NULL)
+    return etude_error_set(error, ETUDE_INVALID_STATE, "the value to move has no data");
   if (nbytes > 0) memmove(target->data, source->data, nbytes);
   return ETUDE_OK;
 }
@@ -333,8 +354,9 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
   for (uint32_t i = 0; i < method->input_count; ++i) {
     if (method->inputs[i].set) continue;
     return etude_error_set(error, ETUDE_INVALID_STATE,
-                           method->inputs[i].stale ? "method %q, input %u: set it again: the last execution reused its memory"
-                                                   : "method %q, input %u has not been set",
+                           method->inputs[i].stale
+                               ? "method %q, input %u: set it again: the last execution reused its memory"
+                               : "method %q, input %u has not been set",
                            method->name, i);
   }
   return ETUDE_OK;
@@ -362,8 +384,8 @@ static void begin(etude_method *method) {
 
 static etude_status limit_error(const etude_method *method, etude_error *error) {
   return etude_error_set(error, ETUDE_INVALID_PROGRAM,
-                         "method %q, instruction %u: the limit of %l instructions is used up: a loop without end?", method->name,
-                         method->position, (int64_t)method->instruction_limit);
+                         "method %q, instruction %u: the limit of %l instructions is used up: a loop without end?",
+                         method->name, method->position, (int64_t)method->instruction_limit);
 }
 
 etude_status etude_method_execute(etude_method *method, etude_error *error) {
@@ -382,7 +404,8 @@ etude_status etude_method_execute(etude_method *method, etude_error *error) {
 
 etude_status etude_method_step(etude_method *method, etude_error *error) {
   if (method->position == method->instruction_count && (method->instruction_count > 0 || method->outputs_valid)) {
-    return etude_error_set(error, ETUDE_END_OF_METHOD, "method %q is at its end: reset it to start again", method->name);
+    return etude_error_set(error, ETUDE_END_OF_METHOD, "method %q is at its end: reset it to start again",
+                           method->name);
   }
   if (method->position == 0) {
     ETUDE_TRY(check_inputs_set(method, error));
@@ -420,19 +443,20 @@ static bool is_read_too(const etude_instruction *instruction, const etude_tensor
 }
 
 /* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
-etude_status etude_kernel_resize(
-    etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
   const etude_method *method = ctx->method;
   if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
       is_read_too(&method->instructions[method->position], out)) {
-    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM, "the result %T is an argument too, and would change its sizes", out);
+    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM,
+                           "the result %T is an argument too, and would change its sizes", out);
   }
   return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
 }
 
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   void *data = etude_method_scratch(ctx->method, size);
-  if (data == NULL) etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
+  if (data == NULL)
+    etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
   return data;
 }
 
@@ -444,8 +468,8 @@ static void parallel_for(const etude_runtime *runtime, size_t count, void (*task
   for (size_t i = 0; i < count; ++i) task(arg, i);
 }
 
-void etude_kernel_parallel_for(
-    etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                               void *arg) {
   parallel_for(ctx->method->program->runtime, count, task, arg);
 }
 
@@ -453,18 +477,20 @@ void etude_kernel_parallel_for(
 
 const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
 
-const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) { return &ctx->method->program->runtime->hooks; }
+const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) {
+  return &ctx->method->program->runtime->hooks;
+}
 
 void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size) {
   return etude_method_scratch(ctx->method, size);
 }
 
-etude_status etude_execute_context_resize(
-    etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank, etude_error *error) {
+etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
+                                          uint32_t rank, etude_error *error) {
   return etude_method_resize(ctx->method, out, sizes, rank, error);
 }
 
-void etude_execute_context_parallel_for(
-    etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                                        void *arg) {
   parallel_for(ctx->method->program->runtime, count, task, arg);
 }

@@ -36,7 +36,7 @@ typedef struct analysis {
   etude_plan *plan;
   span *spans;
   span *live;     /* defined once, and perhaps read later */
-  uint32_t at; /* 1 + present instruction */
+  uint32_t at;    /* 1 + present instruction */
   uint32_t steps; /* items of lists that may still be looked at: many instructions may take one long list */
   bool jumps;
 } analysis;
@@ -76,7 +76,8 @@ static bool is_list(const etude_value *value) {
 
 static void note_all(analysis *a, const etude_value *value, use how) {
   note(a, value, how);
-  for (uint32_t i = 0; is_list(value) && i < value->count && a->steps > 0; ++i, --a->steps) note(a, value->as.items[i], how);
+  for (uint32_t i = 0; is_list(value) && i < value->count && a->steps > 0; ++i, --a->steps)
+    note(a, value->as.items[i], how);
 }
 
 static void note_kernel_call(analysis *a, const etude_instruction *instruction, bool in_place) {
@@ -86,7 +87,8 @@ static void note_kernel_call(analysis *a, const etude_instruction *instruction, 
   const uint32_t results = is_list(result) ? result->count : 1;
   /* A list argument stands once in schema position and once as the result; several results stand one by one. */
   uint32_t reads = count - 1;
-  if (!in_place) reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
+  if (!in_place)
+    reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
   for (uint32_t i = 0; i < reads; ++i) {
     if (instruction->args[i] != result) note_all(a, instruction->args[i], READ);
   }
@@ -98,7 +100,8 @@ static bool is_view_in_place(const analysis *a, const etude_instruction *call, c
   if (call->arg_count != 3 || strcmp(name, "executorch_prim::et_view") != 0) return false;
   const span *from = span_of(a, call->args[0]);
   const span *to = span_of(a, call->args[2]);
-  return from != NULL && to != NULL && from->buffer != NEVER && from->buffer == to->buffer && from->offset == to->offset;
+  return from != NULL && to != NULL && from->buffer != NEVER && from->buffer == to->buffer &&
+         from->offset == to->offset;
 }
 
 static void note_operator(analysis *a, etude_plan *plan, const etude_instruction *call) {
@@ -174,7 +177,8 @@ static etude_status check_state(const analysis *a, const span *kept) {
   for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
     const span *written = &a->spans[i];
     if (written == kept || written->writes == 0 || !overlap(written, kept)) continue;
-    if (!is_state(written) || written->offset != kept->offset || written->size != kept->size) return clash(a, written, kept);
+    if (!is_state(written) || written->offset != kept->offset || written->size != kept->size)
+      return clash(a, written, kept);
   }
   return ETUDE_OK;
 }

@@ -7,7 +7,8 @@
 /* Of input, output, … number `index` of a plan: does it exist? */
 static etude_status check_index(const etude_plan *plan, const char *what, uint32_t index, uint32_t count) {
   if (index < count) return ETUDE_OK;
-  return etude_error_set(plan->error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", plan->name, count, what, index);
+  return etude_error_set(plan->error, ETUDE_INVALID_ARGUMENT, "method %q has %u %s: there is no number %u", plan->name,
+                         count, what, index);
 }
 
 /* The value of attribute `index`, or, where there is none, the number of attributes. */
@@ -23,8 +24,8 @@ static bool find_attribute(etude_plan *plan, uint32_t index, uint32_t *out) {
   return false;
 }
 
-etude_status etude_program_method_info(
-    const etude_program *program, uint32_t method, etude_method_info *out_info, etude_error *error) {
+etude_status etude_program_method_info(const etude_program *program, uint32_t method, etude_method_info *out_info,
+                                       etude_error *error) {
   etude_plan plan;
   etude_method_info info;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
@@ -81,28 +82,28 @@ static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info 
 }
 
 /* Describe the value to which entry `index` of a list of inputs or outputs points. */
-static etude_status describe_entry(
-    etude_plan *plan, etude_fb_vector list, const char *what, uint32_t index, etude_value_info *out_info) {
+static etude_status describe_entry(etude_plan *plan, etude_fb_vector list, const char *what, uint32_t index,
+                                   etude_value_info *out_info) {
   ETUDE_TRY(check_index(plan, what, index, etude_fb_count(&plan->fb, list)));
   return describe(plan, etude_fb_u32_at(&plan->fb, list, index), out_info);
 }
 
-etude_status etude_program_input_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
+etude_status etude_program_input_info(const etude_program *program, uint32_t method, uint32_t index,
+                                      etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   return describe_entry(&plan, plan.inputs, "inputs", index, out_info);
 }
 
-etude_status etude_program_output_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
+etude_status etude_program_output_info(const etude_program *program, uint32_t method, uint32_t index,
+                                       etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   return describe_entry(&plan, plan.outputs, "outputs", index, out_info);
 }
 
-etude_status etude_program_attribute_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error) {
+etude_status etude_program_attribute_info(const etude_program *program, uint32_t method, uint32_t index,
+                                          etude_value_info *out_info, etude_error *error) {
   etude_plan plan;
   uint32_t value;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
@@ -110,8 +111,8 @@ etude_status etude_program_attribute_info(
   return check_index(&plan, "attributes", index, value);
 }
 
-etude_status etude_program_operator_name(
-    const etude_program *program, uint32_t method, uint32_t index, char *out_name, size_t size, etude_error *error) {
+etude_status etude_program_operator_name(const etude_program *program, uint32_t method, uint32_t index, char *out_name,
+                                         size_t size, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   ETUDE_TRY(check_index(&plan, "operators", index, etude_fb_count(&plan.fb, plan.operators)));
@@ -119,21 +120,22 @@ etude_status etude_program_operator_name(
   return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "operator %u: the name does not fit %z bytes", index, size);
 }
 
-etude_status etude_program_delegate_backend(
-    const etude_program *program, uint32_t method, uint32_t index, const char **out_name, etude_error *error) {
+etude_status etude_program_delegate_backend(const etude_program *program, uint32_t method, uint32_t index,
+                                            const char **out_name, etude_error *error) {
   etude_plan plan;
   etude_plan_delegate delegate;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   ETUDE_TRY(check_index(&plan, "delegates", index, etude_fb_count(&plan.fb, plan.delegates)));
   etude_plan_delegate_read(&plan, index, &delegate);
   ETUDE_TRY(etude_plan_fault(&plan));
-  if (delegate.id == NULL) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q: delegate %u has no name", plan.name, index);
+  if (delegate.id == NULL)
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q: delegate %u has no name", plan.name, index);
   *out_name = delegate.id;
   return ETUDE_OK;
 }
 
-etude_status etude_program_buffer_size(
-    const etude_program *program, uint32_t method, uint32_t index, uint64_t *out_size, etude_error *error) {
+etude_status etude_program_buffer_size(const etude_program *program, uint32_t method, uint32_t index,
+                                       uint64_t *out_size, etude_error *error) {
   etude_plan plan;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   ETUDE_TRY(check_index(&plan, "planned buffers", index, etude_plan_buffer_count(&plan)));
@@ -142,14 +144,14 @@ etude_status etude_program_buffer_size(
 }
 
 /* Open and check a plan. */
-static etude_status open_checked(
-    const etude_program *program, uint32_t method, etude_plan *out, etude_plan_counts *out_counts, etude_error *error) {
+static etude_status open_checked(const etude_program *program, uint32_t method, etude_plan *out,
+                                 etude_plan_counts *out_counts, etude_error *error) {
   ETUDE_TRY(etude_plan_open(program, method, out, error));
   return etude_plan_check(out, out_counts);
 }
 
-etude_status etude_program_method_memory(
-    const etude_program *program, uint32_t method, etude_memory_info *out_info, etude_error *error) {
+etude_status etude_program_method_memory(const etude_program *program, uint32_t method, etude_memory_info *out_info,
+                                         etude_error *error) {
   etude_plan plan;
   etude_plan_counts counts;
   etude_memory_info info;
@@ -193,10 +195,11 @@ static int32_t segment_kind(const etude_program *program, uint32_t segment) {
   return constant ? ETUDE_SEGMENT_CONSTANT : ETUDE_SEGMENT_UNUSED;
 }
 
-etude_status etude_program_segment_info(
-    const etude_program *program, uint32_t index, etude_segment_info *out_info, etude_error *error) {
+etude_status etude_program_segment_info(const etude_program *program, uint32_t index, etude_segment_info *out_info,
+                                        etude_error *error) {
   if (index >= program->file.segment_count) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no segment %u: the file has %u", index, program->file.segment_count);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no segment %u: the file has %u", index,
+                           program->file.segment_count);
   }
   const etude_segment *segment = &program->file.segments[index];
   const etude_segment_info info = {0, segment_kind(program, index), segment->offset, segment->size};
@@ -254,8 +257,8 @@ bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_tex
   return false;
 }
 
-etude_status etude_program_missing_operator(
-    const etude_program *program, uint32_t method, uint32_t index, char *out_text, size_t size, etude_error *error) {
+etude_status etude_program_missing_operator(const etude_program *program, uint32_t method, uint32_t index,
+                                            char *out_text, size_t size, etude_error *error) {
   etude_plan plan;
   etude_plan_counts counts;
   ETUDE_TRY(open_checked(program, method, &plan, &counts, error));

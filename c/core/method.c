@@ -106,8 +106,8 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
 
 /* ---- segments and storage ---- */
 
-etude_status etude_method_hold_segment(
-    etude_method *method, const etude_data_file *file, uint32_t segment, etude_bytes *out, etude_error *error) {
+etude_status etude_method_hold_segment(etude_method *method, const etude_data_file *file, uint32_t segment,
+                                       etude_bytes *out, etude_error *error) {
   ETUDE_TRY(etude_segment_acquire(method->program, file, segment, out, error));
   uint8_t *holds = &method->holds[file->first_segment + segment];
   if (*holds != 0) etude_segment_release(method->program, file, segment);
@@ -144,10 +144,11 @@ static etude_status give_storage(etude_method *method, etude_tensor *tensor, etu
   return ETUDE_OK;
 }
 
-etude_status etude_method_resize(
-    etude_method *method, etude_tensor *tensor, const int32_t *sizes, uint32_t rank, etude_error *error) {
+etude_status etude_method_resize(etude_method *method, etude_tensor *tensor, const int32_t *sizes, uint32_t rank,
+                                 etude_error *error) {
   if ((tensor->flags & ETUDE_TENSOR_READONLY) != 0) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the result %T is read-only: a constant, or an input that must not change", tensor);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM,
+                           "the result %T is read-only: a constant, or an input that must not change", tensor);
   }
   ETUDE_TRY(etude_tensor_resize(tensor, sizes, rank, error));
   if (tensor->data == NULL) ETUDE_TRY(give_storage(method, tensor, error));
@@ -202,18 +203,19 @@ void etude_method_reset_scratch(etude_method *method) {
 
 /* ---- planned buffers ---- */
 
-static etude_status check_given(const etude_planned_buffer *buffer, uint32_t index, etude_buffer given, etude_error *error) {
+static etude_status check_given(const etude_planned_buffer *buffer, uint32_t index, etude_buffer given,
+                                etude_error *error) {
   if (given.size < buffer->size) {
     return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "planned buffer %u: %z bytes are needed, %z were given", index,
                            buffer->size, given.size);
   }
   if (!buffer->shared && ((uintptr_t)given.data & (ETUDE_DATA_ALIGNMENT - 1)) == 0) return ETUDE_OK;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
-                         "planned buffer %u can't be used: it must be aligned to 16 bytes, and not one that methods share", index);
+  return etude_error_set(
+      error, ETUDE_INVALID_ARGUMENT,
+      "planned buffer %u can't be used: it must be aligned to 16 bytes, and not one that methods share", index);
 }
 
-static etude_status place_buffer(
-    etude_method *method, const etude_plan *plan, uint32_t index, etude_buffer given) {
+static etude_status place_buffer(etude_method *method, const etude_plan *plan, uint32_t index, etude_buffer given) {
   etude_planned_buffer *buffer = &method->buffers[index];
   buffer->size = (size_t)etude_plan_buffer_size(plan, index);
   if (buffer->size == 0) return ETUDE_OK;
@@ -257,7 +259,8 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
     if (buffer->data == NULL) continue; /* of no bytes */
     /* What state holds may be asked for before the method is used. */
-    if (buffer->owned && ((to->flags & ETUDE_TENSOR_STATE) != 0 || etude_tensor_has_initial(&from))) etude_method_zero(method);
+    if (buffer->owned && ((to->flags & ETUDE_TENSOR_STATE) != 0 || etude_tensor_has_initial(&from)))
+      etude_method_zero(method);
     to->data = buffer->data + from.buffer_offset;
     if (etude_tensor_has_initial(&from) && !buffer->shared) ETUDE_TRY(etude_plan_initial_data(plan, &from, to->data));
   }
@@ -269,14 +272,15 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
 static etude_status check_limit(const etude_plan *plan, uint64_t needed, uint64_t limit) {
   if (limit == 0) limit = ETUDE_DEFAULT_MEMORY_LIMIT;
   if (needed <= limit && needed <= SIZE_MAX / 2) return ETUDE_OK;
-  return etude_error_about(plan->error, ETUDE_OUT_OF_MEMORY, plan->name,
-                           "method %q needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted",
-                           plan->name, (int64_t)needed, (int64_t)limit);
+  return etude_error_about(
+      plan->error, ETUDE_OUT_OF_MEMORY, plan->name,
+      "method %q needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted", plan->name,
+      (int64_t)needed, (int64_t)limit);
 }
 
 /* The method object in a block of its own, with all of its arrays, empty. */
-static etude_method *new_method(etude_builder *builder, const etude_plan_counts *counts, const etude_method_config *config,
-                                uint64_t size, etude_program *program) {
+static etude_method *new_method(etude_builder *builder, const etude_plan_counts *counts,
+                                const etude_method_config *config, uint64_t size, etude_program *program) {
   const etude_allocator parent = config->allocator != NULL ? *config->allocator : program->allocator;
   uint8_t *block = etude_alloc_zeros(&parent, size, builder->plan->error);
   if (block == NULL) return NULL;
@@ -289,7 +293,8 @@ static etude_method *new_method(etude_builder *builder, const etude_plan_counts 
   method->parent = parent;
   method->allocator = counting;
   method->block_size = method->allocated = method->peak = (size_t)size;
-  method->instruction_limit = config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
+  method->instruction_limit =
+      config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
   adopt_scratch(method, config->scratch);
   return method;
 }
@@ -330,9 +335,8 @@ static etude_status load(etude_program *program, etude_plan *plan, uint32_t inde
   return etude_error_within(plan->error, status, plan->name, "method %q: ", plan->name);
 }
 
-etude_status etude_method_load(
-    etude_program *program, const char *name, const etude_method_config *config, etude_method **out_method,
-    etude_error *error) {
+etude_status etude_method_load(etude_program *program, const char *name, const etude_method_config *config,
+                               etude_method **out_method, etude_error *error) {
   etude_method_config settings;
   uint32_t index;
   etude_plan plan;

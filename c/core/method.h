@@ -25,8 +25,8 @@ etude_status etude_method_build(etude_builder *builder);
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out);
 
 /* Use a segment for as long as the method lives. A second use of the same segment costs nothing. */
-etude_status etude_method_hold_segment(
-    etude_method *method, const etude_data_file *file, uint32_t segment, etude_bytes *out, etude_error *error);
+etude_status etude_method_hold_segment(etude_method *method, const etude_data_file *file, uint32_t segment,
+                                       etude_bytes *out, etude_error *error);
 
 /* Scratch memory until etude_method_reset_scratch; NULL when there is none. */
 void *etude_method_scratch(etude_method *method, size_t size);
@@ -40,8 +40,8 @@ void etude_method_zero(etude_method *method);
 size_t etude_tensor_bound_nbytes(const etude_tensor *tensor);
 
 /* Resize an out tensor and see to its storage. */
-etude_status etude_method_resize(
-    etude_method *method, etude_tensor *tensor, const int32_t *sizes, uint32_t rank, etude_error *error);
+etude_status etude_method_resize(etude_method *method, etude_tensor *tensor, const int32_t *sizes, uint32_t rank,
+                                 etude_error *error);
 
 /* metadata.c: the `index`th operator without a kernel, as text; false beyond the last. */
 bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_text, size_t size);

@@ -87,7 +87,7 @@ struct etude_program {
   etude_fb_vector mutable_segments;
   etude_fb_vector inline_payloads;
   etude_shared_buffer *shared;
-  uint32_t shared_mask; /* planned buffers that methods share, a bit each */
+  uint32_t shared_mask;              /* planned buffers that methods share, a bit each */
   struct etude_option_rows *options; /* load-time options, NULL = none */
   uint8_t *copy;                     /* of the whole file, where the caller asked for one */
   bool unused_options_warn;

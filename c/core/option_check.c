@@ -13,12 +13,14 @@ const etude_option_schema *etude_option_find(const etude_backend_entry *entry, c
   return NULL;
 }
 
-etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status, etude_error *error) {
+etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status,
+                                  etude_error *error) {
   if (key != NULL) return etude_error_within(error, status, key, "backend %q, option %q: ", entry->name, key);
   return etude_error_within(error, status, entry->name, "backend %q: ", entry->name);
 }
 
-etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error) {
+etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row,
+                              etude_error *error) {
   if (entry->vtable.check_options == NULL || row->count == 0) return ETUDE_OK;
   etude_error_clear(error);
   const etude_status status = entry->vtable.check_options(entry->self, method, row->items, row->count, error);
@@ -124,8 +126,8 @@ static bool terminated(const char *text, size_t size) {
 
 etude_status etude_option_check_key(const etude_backend_entry *entry, const etude_option *item, etude_error *error) {
   if (terminated(item->key, sizeof item->key) && item->key[0] != '\0') return ETUDE_OK;
-  return etude_error_about(error, ETUDE_INVALID_ARGUMENT, entry->name, "backend %q: a key has 1 to %u bytes", entry->name,
-                           (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
+  return etude_error_about(error, ETUDE_INVALID_ARGUMENT, entry->name, "backend %q: a key has 1 to %u bytes",
+                           entry->name, (uint32_t)ETUDE_OPTION_KEY_SIZE - 1);
 }
 
 /* Form: what holds for any option of any backend. */
@@ -135,7 +137,8 @@ static etude_status check_form(const etude_backend_entry *entry, const etude_opt
   if (item->type < ETUDE_OPTION_BOOL || item->type > ETUDE_OPTION_STRING) {
     status = etude_error_set(error, ETUDE_INVALID_TYPE, "the type %d does not exist", item->type);
   } else if (item->type == ETUDE_OPTION_STRING && !terminated(item->value.string, sizeof item->value.string)) {
-    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a string has at most %u bytes", (uint32_t)ETUDE_OPTION_STRING_SIZE - 1);
+    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a string has at most %u bytes",
+                             (uint32_t)ETUDE_OPTION_STRING_SIZE - 1);
   } else if (item->type == ETUDE_OPTION_BOOL && *(const uint8_t *)&item->value > 1) {
     status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a bool is 0 or 1");
   }
@@ -143,25 +146,30 @@ static etude_status check_form(const etude_backend_entry *entry, const etude_opt
 }
 
 etude_status etude_option_check_scope(const etude_option_schema *schema, uint32_t scope, etude_error *error) {
-  if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0) return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it is read-only");
+  if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0)
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it is read-only");
   if ((schema->scopes & scope) == 0) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it can only be set %s",
-                           scope == ETUDE_SCOPE_LOAD ? "process-wide, not at load" : "when a program or method is loaded");
+                           scope == ETUDE_SCOPE_LOAD ? "process-wide, not at load"
+                                                     : "when a program or method is loaded");
   }
   return ETUDE_OK;
 }
 
-static etude_status check_by_schema(const etude_option_schema *schema, const etude_option *item, uint32_t scope, etude_error *error) {
+static etude_status check_by_schema(const etude_option_schema *schema, const etude_option *item, uint32_t scope,
+                                    etude_error *error) {
   ETUDE_TRY(etude_option_check_scope(schema, scope, error));
   if (item->type != schema->type) {
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_option_type_name(schema->type), etude_option_type_name(item->type));
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected %s, got %s", etude_option_type_name(schema->type),
+                           etude_option_type_name(item->type));
   }
   if (item->type == ETUDE_OPTION_INT) return check_int(schema, item->value.int_value, error);
   if (item->type == ETUDE_OPTION_STRING) return check_string(schema, item->value.string, error);
   return ETUDE_OK;
 }
 
-static etude_status check_item(const etude_backend_entry *entry, const etude_option *item, uint32_t scope, etude_error *error) {
+static etude_status check_item(const etude_backend_entry *entry, const etude_option *item, uint32_t scope,
+                               etude_error *error) {
   ETUDE_TRY(check_form(entry, item, error));
   if (entry->schema == NULL) return ETUDE_OK;
   const etude_option_schema *schema = etude_option_find(entry, item->key);
@@ -205,15 +213,20 @@ static bool sound_choices(const etude_option_schema *schema) {
   return schema->type != ETUDE_OPTION_INT || count == (uint32_t)schema->maximum - (uint32_t)schema->minimum + 1;
 }
 
-static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema, etude_error *error) {
-  if (schema->key == NULL || schema->key[0] == '\0' || strlen(schema->key) >= ETUDE_OPTION_KEY_SIZE || schema->help == NULL) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q: a key in the schema is empty or too long, or has no help", entry->name);
+static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema,
+                                     etude_error *error) {
+  if (schema->key == NULL || schema->key[0] == '\0' || strlen(schema->key) >= ETUDE_OPTION_KEY_SIZE ||
+      schema->help == NULL) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                           "backend %q: a key in the schema is empty or too long, or has no help", entry->name);
   }
   etude_status status = ETUDE_OK;
   const bool read_only = (schema->flags & ETUDE_OPTION_READ_ONLY) != 0;
   if (schema->type < ETUDE_OPTION_BOOL || schema->type > ETUDE_OPTION_STRING ||
-      ((schema->scopes & ETUDE_SCOPE_BOTH) == 0 && !read_only) || schema->minimum > schema->maximum || !sound_choices(schema)) {
-    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the schema has an impossible type, scope, range or list of choices");
+      ((schema->scopes & ETUDE_SCOPE_BOTH) == 0 && !read_only) || schema->minimum > schema->maximum ||
+      !sound_choices(schema)) {
+    status = etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                             "the schema has an impossible type, scope, range or list of choices");
   } else if (etude_option_find(entry, schema->key) != schema) {
     status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the schema has it twice");
   } else if (schema->type == ETUDE_OPTION_INT) {

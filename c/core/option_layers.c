@@ -13,8 +13,8 @@ void etude_option_rows_free(const etude_allocator *allocator, etude_option_rows 
   if (rows != NULL) etude_release(allocator, rows, rows->size);
 }
 
-static etude_option_rows *copy_rows(
-    const etude_allocator *allocator, const etude_backend_options *from, uint32_t count, etude_error *error) {
+static etude_option_rows *copy_rows(const etude_allocator *allocator, const etude_backend_options *from, uint32_t count,
+                                    etude_error *error) {
   uint64_t items = 0;
   for (uint32_t i = 0; i < count; ++i) items += from[i].count;
   const size_t head = ETUDE_ALIGN_UP(sizeof(etude_option_rows), sizeof(void *));
@@ -55,20 +55,23 @@ static bool is_used(const etude_program *program, const etude_method *method, co
   return false;
 }
 
-static etude_status unused(const etude_program *program, const etude_method *method, const char *backend, bool warn, etude_error *error) {
+static etude_status unused(const etude_program *program, const etude_method *method, const char *backend, bool warn,
+                           etude_error *error) {
   etude_error report = {0};
   if (warn) error = &report;
-  etude_error_about(error, ETUDE_INVALID_ARGUMENT, backend,
-                    "options were given for backend %q, which %s%s%s does not use: leave them out, or ask for a warning instead",
-                    backend, method != NULL ? "method '" : "the program", method != NULL ? method->name : "",
-                    method != NULL ? "'" : "");
+  etude_error_about(
+      error, ETUDE_INVALID_ARGUMENT, backend,
+      "options were given for backend %q, which %s%s%s does not use: leave them out, or ask for a warning instead",
+      backend, method != NULL ? "method '" : "the program", method != NULL ? method->name : "",
+      method != NULL ? "'" : "");
   if (!warn) return ETUDE_INVALID_ARGUMENT;
   etude_runtime_log(program->runtime, ETUDE_LOG_WARNING, report.message[0] != '\0' ? report.message : report.subject);
   return ETUDE_OK;
 }
 
-static etude_status make_rows(const etude_program *program, const etude_method *method, const etude_backend_options *from,
-                              uint32_t count, bool warn, etude_option_rows **out_rows, etude_error *error) {
+static etude_status make_rows(const etude_program *program, const etude_method *method,
+                              const etude_backend_options *from, uint32_t count, bool warn,
+                              etude_option_rows **out_rows, etude_error *error) {
   *out_rows = NULL;
   if (count == 0) return ETUDE_OK;
   ETUDE_TRY(etude_option_check_rows(program->runtime, from, count, ETUDE_SCOPE_LOAD, error));
@@ -87,13 +90,15 @@ static etude_status make_rows(const etude_program *program, const etude_method *
 
 etude_status etude_option_rows_for_program(const etude_program *program, const etude_program_config *config,
                                            etude_option_rows **out_rows, etude_error *error) {
-  return make_rows(program, NULL, config->backend_options, config->backend_options_count, config->unused_options_warn, out_rows, error);
+  return make_rows(program, NULL, config->backend_options, config->backend_options_count, config->unused_options_warn,
+                   out_rows, error);
 }
 
 etude_status etude_option_rows_for_method(const etude_method *method, const etude_method_config *config,
                                           etude_option_rows **out_rows, etude_error *error) {
   const bool warn = config->unused_options_warn || method->program->unused_options_warn;
-  return make_rows(method->program, method, config->backend_options, config->backend_options_count, warn, out_rows, error);
+  return make_rows(method->program, method, config->backend_options, config->backend_options_count, warn, out_rows,
+                   error);
 }
 
 /* ---- layers ---- */
@@ -133,8 +138,8 @@ void etude_option_unsee(etude_init_context *ctx) {
 
 /* Where the winning value of a key stands: a bool, an int32_t or a string, as `type` says it must be. With `live`, what
    takes effect at once is in the process-wide store itself: hold the lock until it has been read. */
-static etude_status find_value(
-    const etude_init_context *ctx, const char *key, int32_t type, bool live, const void **out, etude_error *error) {
+static etude_status find_value(const etude_init_context *ctx, const char *key, int32_t type, bool live,
+                               const void **out, etude_error *error) {
   const etude_method *method = ctx->method;
   const etude_backend_entry *entry = ctx->backend;
   int32_t found;
@@ -151,28 +156,28 @@ static etude_status find_value(
     *out = etude_option_store_at(entry, live ? entry->store : ctx->seen, schema);
   }
   if (found == type) return ETUDE_OK;
-  return etude_error_about(error, ETUDE_INVALID_TYPE, key, "backend %q, option %q: it is of type %s, asked for as %s", entry->name,
-                           key, etude_option_type_name(found), etude_option_type_name(type));
+  return etude_error_about(error, ETUDE_INVALID_TYPE, key, "backend %q, option %q: it is of type %s, asked for as %s",
+                           entry->name, key, etude_option_type_name(found), etude_option_type_name(type));
 }
 
-etude_status etude_init_context_option_bool(
-    const etude_init_context *ctx, const char *key, bool *out_value, etude_error *error) {
+etude_status etude_init_context_option_bool(const etude_init_context *ctx, const char *key, bool *out_value,
+                                            etude_error *error) {
   const void *value;
   ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_BOOL, false, &value, error));
   *out_value = *(const bool *)value;
   return ETUDE_OK;
 }
 
-etude_status etude_init_context_option_int(
-    const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
+etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int32_t *out_value,
+                                           etude_error *error) {
   const void *value;
   ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_INT, false, &value, error));
   *out_value = *(const int32_t *)value;
   return ETUDE_OK;
 }
 
-etude_status etude_init_context_option_string(
-    const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error) {
+etude_status etude_init_context_option_string(const etude_init_context *ctx, const char *key, const char **out_value,
+                                              etude_error *error) {
   const void *value;
   ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_STRING, false, &value, error));
   *out_value = value;
@@ -180,8 +185,8 @@ etude_status etude_init_context_option_string(
 }
 
 /* Copy the present value, of which a string may be shorter than `size`, under the lock. */
-static etude_status copy_value(
-    const etude_execute_context *ctx, const char *key, int32_t type, void *out, size_t size, etude_error *error) {
+static etude_status copy_value(const etude_execute_context *ctx, const char *key, int32_t type, void *out, size_t size,
+                               etude_error *error) {
   const etude_runtime *runtime = ctx->method->program->runtime;
   const void *value;
   size_t needed = size;
@@ -193,21 +198,22 @@ static etude_status copy_value(
   }
   etude_unlock(runtime);
   if (needed <= size) return status;
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "option %q has %z bytes, there is room for %z", key, needed, size);
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "option %q has %z bytes, there is room for %z", key, needed,
+                         size);
 }
 
-etude_status etude_execute_context_option_bool(
-    const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error) {
+etude_status etude_execute_context_option_bool(const etude_execute_context *ctx, const char *key, bool *out_value,
+                                               etude_error *error) {
   return copy_value(ctx, key, ETUDE_OPTION_BOOL, out_value, sizeof *out_value, error);
 }
 
-etude_status etude_execute_context_option_int(
-    const etude_execute_context *ctx, const char *key, int32_t *out_value, etude_error *error) {
+etude_status etude_execute_context_option_int(const etude_execute_context *ctx, const char *key, int32_t *out_value,
+                                              etude_error *error) {
   return copy_value(ctx, key, ETUDE_OPTION_INT, out_value, sizeof *out_value, error);
 }
 
-etude_status etude_execute_context_option_string(
-    const etude_execute_context *ctx, const char *key, char *out_value, size_t size, etude_error *error) {
+etude_status etude_execute_context_option_string(const etude_execute_context *ctx, const char *key, char *out_value,
+                                                 size_t size, etude_error *error) {
   return copy_value(ctx, key, ETUDE_OPTION_STRING, out_value, size, error);
 }
 
@@ -221,9 +227,8 @@ static void note_layer(etude_option_explanation *e, int32_t origin, const etude_
   e->winner = origin;
 }
 
-etude_status etude_method_explain_option(
-    const etude_method *method, const char *backend, const char *key, etude_option_explanation *out_explanation,
-    etude_error *error) {
+etude_status etude_method_explain_option(const etude_method *method, const char *backend, const char *key,
+                                         etude_option_explanation *out_explanation, etude_error *error) {
   etude_runtime *runtime = method->program->runtime;
   const etude_backend_entry *entry = etude_runtime_find_backend(runtime, backend);
   if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
@@ -233,13 +238,14 @@ etude_status etude_method_explain_option(
   if (schema != NULL) {
     etude_option item;
     etude_option_default(schema, &item);
-    if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0) ETUDE_TRY(etude_runtime_get_option(runtime, backend, &item, error));
+    if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0)
+      ETUDE_TRY(etude_runtime_get_option(runtime, backend, &item, error));
     note_layer(&e, ETUDE_ORIGIN_DEFAULT, &item);
     const bool now = (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
     const etude_option_store *seen = seen_by(method, entry);
     etude_lock(runtime);
-    e.is_set[ETUDE_ORIGIN_PROCESS] =
-        etude_option_store_get(entry, now || seen == NULL ? entry->store : seen, schema, &e.values[ETUDE_ORIGIN_PROCESS]);
+    e.is_set[ETUDE_ORIGIN_PROCESS] = etude_option_store_get(entry, now || seen == NULL ? entry->store : seen, schema,
+                                                            &e.values[ETUDE_ORIGIN_PROCESS]);
     etude_unlock(runtime);
     if (e.is_set[ETUDE_ORIGIN_PROCESS]) e.winner = ETUDE_ORIGIN_PROCESS;
   }

@@ -11,7 +11,8 @@ static size_t slot_size(const etude_option_schema *schema) {
 }
 
 /* A block with the defaults. */
-static etude_option_store *make_store(const etude_runtime *runtime, const etude_backend_entry *entry, etude_error *error) {
+static etude_option_store *make_store(const etude_runtime *runtime, const etude_backend_entry *entry,
+                                      etude_error *error) {
   size_t at = sizeof(etude_option_store) + entry->schema_count * sizeof(uint32_t);
   size_t size = at;
   for (uint32_t i = 0; i < entry->schema_count; ++i) size += slot_size(&entry->schema[i]);
@@ -44,8 +45,8 @@ void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *
   entry->store = NULL;
 }
 
-etude_option_store *etude_option_store_copy(
-    const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error) {
+etude_option_store *etude_option_store_copy(const etude_runtime *runtime, const etude_allocator *allocator,
+                                            const etude_backend_entry *entry, etude_error *error) {
   etude_option_store *copy = etude_alloc_block(allocator, entry->store->size, error);
   if (copy == NULL) return NULL;
   etude_lock(runtime);
@@ -54,7 +55,8 @@ etude_option_store *etude_option_store_copy(
   return copy;
 }
 
-const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store, const etude_option_schema *schema) {
+const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store,
+                                  const etude_option_schema *schema) {
   return (const uint8_t *)store + (store->slots[schema - entry->schema] & ~1u);
 }
 
@@ -92,29 +94,32 @@ static etude_backend_entry *entry_of(const etude_runtime *runtime, const etude_b
 
 /* Form, schemas, then each backend's own objections. At most one backend of a call may be without a schema:
    what it has taken can't be taken back when another refuses. */
-static etude_status check_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, etude_error *error) {
+static etude_status check_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
+                              etude_error *error) {
   uint32_t raw = 0;
   ETUDE_TRY(etude_option_check_rows(runtime, rows, count, ETUDE_SCOPE_PROCESS, error));
   for (uint32_t i = 0; i < count; ++i) {
     const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
     if (entry->schema == NULL && rows[i].count > 0 && (entry->vtable.set_option == NULL || ++raw > 1)) {
-      return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema%s", entry->name,
-                               raw > 1 ? ": set its options in a call of their own" : ", and takes no process-wide options");
+      return etude_error_about(
+          error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema%s", entry->name,
+          raw > 1 ? ": set its options in a call of their own" : ", and takes no process-wide options");
     }
     ETUDE_TRY(etude_option_ask(entry, NULL, &rows[i], error));
   }
   return ETUDE_OK;
 }
 
-static etude_status tell(const etude_backend_entry *entry, const etude_option *items, uint32_t count, etude_error *error) {
+static etude_status tell(const etude_backend_entry *entry, const etude_option *items, uint32_t count,
+                         etude_error *error) {
   if (entry->vtable.set_option == NULL || count == 0) return ETUDE_OK;
   etude_error_clear(error);
   const etude_status status = entry->vtable.set_option(entry->self, items, count, error);
   return status == ETUDE_OK ? status : etude_option_refused(entry, NULL, status, error);
 }
 
-static void read_present(const etude_runtime *runtime, const etude_backend_entry *entry, const etude_option_schema *schema,
-                         etude_option *out) {
+static void read_present(const etude_runtime *runtime, const etude_backend_entry *entry,
+                         const etude_option_schema *schema, etude_option *out) {
   etude_option_default(schema, out);
   etude_lock(runtime);
   (void)etude_option_store_get(entry, entry->store, schema, &out->value);
@@ -134,7 +139,8 @@ static void tell_present(const etude_runtime *runtime, const etude_backend_optio
 }
 
 /* First backends with a schema, who can be told the old values again, then the one without. */
-static etude_status tell_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, etude_error *error) {
+static etude_status tell_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
+                             etude_error *error) {
   for (int raw = 0; raw < 2; ++raw) {
     for (uint32_t i = 0; i < count; ++i) {
       const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
@@ -157,7 +163,8 @@ static uint32_t count_changes(const etude_runtime *runtime) {
 
 /* Tell the backends, then change all values in one step. Two threads that do so at once may tell a backend in
    another order than they change the values; whoever finds that this can have happened tells it again. */
-static etude_status change(etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, bool reset, etude_error *error) {
+static etude_status change(etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, bool reset,
+                           etude_error *error) {
   uint32_t changes = count_changes(runtime);
   ETUDE_TRY(tell_all(runtime, rows, count, error));
   etude_lock(runtime);
@@ -174,19 +181,20 @@ static etude_status change(etude_runtime *runtime, const etude_backend_options *
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_set_option(
-    etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count, etude_error *error) {
+etude_status etude_runtime_set_option(etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count,
+                                      etude_error *error) {
   ETUDE_TRY(check_all(runtime, rows, row_count, error));
   return change(runtime, rows, row_count, false, error);
 }
 
-static etude_status require_backend(const etude_runtime *runtime, const char *name, etude_backend_entry **out, etude_error *error) {
+static etude_status require_backend(const etude_runtime *runtime, const char *name, etude_backend_entry **out,
+                                    etude_error *error) {
   *out = etude_runtime_find_backend(runtime, name);
   return *out != NULL ? ETUDE_OK : etude_runtime_unknown_backend(runtime, name, error);
 }
 
-etude_status etude_runtime_get_option(
-    etude_runtime *runtime, const char *backend, etude_option *inout_item, etude_error *error) {
+etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backend, etude_option *inout_item,
+                                      etude_error *error) {
   etude_backend_entry *entry;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   ETUDE_TRY(etude_option_check_key(entry, inout_item, error));
@@ -206,8 +214,8 @@ etude_status etude_runtime_get_option(
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_option_is_set(
-    etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set, etude_error *error) {
+etude_status etude_runtime_option_is_set(etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set,
+                                         etude_error *error) {
   etude_backend_entry *entry;
   etude_option_value value;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
@@ -219,9 +227,9 @@ etude_status etude_runtime_option_is_set(
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_option_schema(
-    const etude_runtime *runtime, const char *backend, const etude_option_schema **out_schema, uint32_t *out_count,
-    etude_error *error) {
+etude_status etude_runtime_option_schema(const etude_runtime *runtime, const char *backend,
+                                         const etude_option_schema **out_schema, uint32_t *out_count,
+                                         etude_error *error) {
   etude_backend_entry *entry;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   *out_schema = entry->schema;
@@ -229,13 +237,14 @@ etude_status etude_runtime_option_schema(
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_reset_option(
-    etude_runtime *runtime, const char *backend, const char *key, etude_error *error) {
+etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *backend, const char *key,
+                                        etude_error *error) {
   etude_backend_entry *entry;
   etude_option item;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   if (entry->schema == NULL) {
-    return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema, and so no defaults", entry->name);
+    return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name,
+                             "backend %q has no option schema, and so no defaults", entry->name);
   }
   if (key != NULL && etude_option_find(entry, key) == NULL) return etude_option_unknown(entry, key, error);
   etude_backend_options row = {{0}, &item, 1};

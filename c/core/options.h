@@ -34,11 +34,13 @@ etude_status etude_option_check_key(const etude_backend_entry *entry, const etud
 etude_status etude_option_check_scope(const etude_option_schema *schema, uint32_t scope, etude_error *error);
 
 /* Ask the backend whether it has objections to options that it is to get. */
-etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row, etude_error *error);
+etude_status etude_option_ask(const etude_backend_entry *entry, const char *method, const etude_backend_options *row,
+                              etude_error *error);
 
 /* Complete the report of a refusal, by the core or the backend: whose option it is, and the key, where it is about one
    (else NULL). */
-etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status, etude_error *error);
+etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status,
+                                  etude_error *error);
 
 /* Is every row well-formed, and legal by the backend's schema in `scope`? Duplicate keys and rows are refused. */
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
@@ -53,11 +55,12 @@ etude_status etude_option_store_create(const etude_runtime *runtime, etude_backe
 void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *entry);
 
 /* A copy of a backend's present process-wide values. Locks. */
-etude_option_store *etude_option_store_copy(
-    const etude_runtime *runtime, const etude_allocator *allocator, const etude_backend_entry *entry, etude_error *error);
+etude_option_store *etude_option_store_copy(const etude_runtime *runtime, const etude_allocator *allocator,
+                                            const etude_backend_entry *entry, etude_error *error);
 
 /* The value a store has for a key of the schema, in place: a bool, an int32_t or a string. */
-const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store, const etude_option_schema *schema);
+const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store,
+                                  const etude_option_schema *schema);
 
 /* The same, copied. Says whether it has been set. */
 bool etude_option_store_get(const etude_backend_entry *entry, const etude_option_store *store,

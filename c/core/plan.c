@@ -34,10 +34,10 @@ etude_status etude_plan_open(const etude_program *program, uint32_t method, etud
 void etude_plan_value_read(etude_plan *plan, uint32_t index, etude_plan_value *out) {
   /* By kind in the file: what it becomes, and bytes of an item, for kinds that have items. */
   static const uint8_t kinds[][2] = {
-      {ETUDE_VALUE_NONE, 0},        {ETUDE_VALUE_NONE, 0},      {ETUDE_VALUE_INT, 0},
-      {ETUDE_VALUE_BOOL, 0},        {ETUDE_VALUE_DOUBLE, 0},    {ETUDE_VALUE_TENSOR, 0},
-      {ETUDE_VALUE_STRING, 1},      {ETUDE_VALUE_INT_LIST, 8},  {ETUDE_VALUE_DOUBLE_LIST, 8},
-      {ETUDE_VALUE_BOOL_LIST, 1},   {ETUDE_VALUE_TENSOR_LIST, 4}, {ETUDE_VALUE_OPTIONAL_TENSOR_LIST, 4},
+      {ETUDE_VALUE_NONE, 0},      {ETUDE_VALUE_NONE, 0},        {ETUDE_VALUE_INT, 0},
+      {ETUDE_VALUE_BOOL, 0},      {ETUDE_VALUE_DOUBLE, 0},      {ETUDE_VALUE_TENSOR, 0},
+      {ETUDE_VALUE_STRING, 1},    {ETUDE_VALUE_INT_LIST, 8},    {ETUDE_VALUE_DOUBLE_LIST, 8},
+      {ETUDE_VALUE_BOOL_LIST, 1}, {ETUDE_VALUE_TENSOR_LIST, 4}, {ETUDE_VALUE_OPTIONAL_TENSOR_LIST, 4},
   };
   const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, index);
   out->kind = etude_fb_u8(&plan->fb, entry, 0);
@@ -96,7 +96,8 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
   const uint32_t device = etude_fb_u8(&plan->fb, extra, 3);
   out->name = etude_fb_string(&plan->fb, extra, 1);
   const uint64_t mutable_index = etude_fb_u64(&plan->fb, extra, 0);
-  const uint64_t offset = ((uint64_t)etude_fb_u32(&plan->fb, allocation, 2) << 32) | etude_fb_u32(&plan->fb, allocation, 1);
+  const uint64_t offset =
+      ((uint64_t)etude_fb_u32(&plan->fb, allocation, 2) << 32) | etude_fb_u32(&plan->fb, allocation, 1);
   out->mutable_index = mutable_index < UINT32_MAX ? (uint32_t)mutable_index : UINT32_MAX;
   out->data_index = etude_fb_u32(&plan->fb, table, 5);
   out->external = location == 1;
@@ -105,7 +106,8 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
   out->buffer_offset = (size_t)offset;
   ETUDE_TRY(etude_plan_fault(plan));
   if (location > 1 || (out->external && out->name == NULL)) {
-    return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "its data is at an unknown place, or external without a name");
+    return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
+                        "its data is at an unknown place, or external without a name");
   }
   if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on a device other than the CPU");
   if (!out->planned) return ETUDE_OK;
@@ -113,9 +115,10 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
       etude_plan_tensor_fits(out, offset, etude_plan_buffer_size(plan, out->buffer)) && offset <= SIZE_MAX / 2) {
     return ETUDE_OK;
   }
-  return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM,
-                         "value %u (tensor): %l bytes at byte %l of memory %u are not inside that memory, or misaligned", value,
-                         (int64_t)out->nbytes, (int64_t)offset, out->buffer + 1);
+  return etude_error_set(
+      plan->error, ETUDE_INVALID_PROGRAM,
+      "value %u (tensor): %l bytes at byte %l of memory %u are not inside that memory, or misaligned", value,
+      (int64_t)out->nbytes, (int64_t)offset, out->buffer + 1);
 }
 
 etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_table table, etude_plan_tensor *out) {
@@ -141,7 +144,8 @@ etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_t
   }
   /* That strides were found means that the number of elements, too, fits 31 bits. */
   for (uint32_t i = 0; i < rank; ++i) nbytes *= (uint32_t)out->sizes[i];
-  if (nbytes > SIZE_MAX / 2) return tensor_error(plan, ETUDE_OUT_OF_MEMORY, value, "larger than this machine can address");
+  if (nbytes > SIZE_MAX / 2)
+    return tensor_error(plan, ETUDE_OUT_OF_MEMORY, value, "larger than this machine can address");
   out->nbytes = (size_t)nbytes;
   return read_place(plan, value, table, out);
 }

@@ -47,7 +47,7 @@ typedef struct etude_plan_value {
 typedef struct etude_plan_tensor {
   const int32_t *sizes; /* in place; largest sizes where `dynamic` */
   const uint8_t *dim_order;
-  const char *name; /* NULL = none */
+  const char *name;     /* NULL = none */
   size_t nbytes;        /* at most SIZE_MAX / 2 */
   size_t buffer_offset; /* in planned buffer `buffer`, which counts from 0, where `planned` */
   uint32_t buffer;
@@ -62,14 +62,14 @@ typedef struct etude_plan_tensor {
 
 typedef struct etude_plan_instruction {
   uint32_t kind;
-  uint32_t index; /* operator, delegate or destination (in the chain); 0 for other kinds */
+  uint32_t index;       /* operator, delegate or destination (in the chain); 0 for other kinds */
   etude_fb_vector args; /* kernel and delegate calls */
   uint32_t operands[2]; /* the other kinds */
   uint32_t operand_count;
 } etude_plan_instruction;
 
 typedef struct etude_plan_delegate {
-  const char *id; /* NULL = none */
+  const char *id;         /* NULL = none */
   etude_fb_table payload; /* what tells its place */
   uint32_t location;      /* 0: the payload is inline payload `data`; 1: segment `data` of the file */
   uint32_t data;
@@ -84,9 +84,9 @@ typedef struct etude_plan_counts {
   uint32_t pointers; /* list items and arguments */
   uint32_t instructions;
   uint32_t specs;
-  uint32_t work;     /* entries walked */
-  uint32_t searched; /* inputs that tensors were compared with */
-  bool constants;    /* some tensor stands in the constant segment */
+  uint32_t work;      /* entries walked */
+  uint32_t searched;  /* inputs that tensors were compared with */
+  bool constants;     /* some tensor stands in the constant segment */
   uint64_t unplanned; /* bytes of homeless tensors, inputs left out */
 } etude_plan_counts;
 

@@ -32,13 +32,15 @@ etude_data_loader etude_data_from_memory(const void *data, size_t size) {
 
 static etude_status check_identifier(const uint8_t *head, uint64_t size, etude_error *error) {
   if (size < 8) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the file is empty or cut short: it has %l bytes", (int64_t)size);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the file is empty or cut short: it has %l bytes",
+                           (int64_t)size);
   }
   if (memcmp(head + 4, "ET12", 4) == 0) return ETUDE_OK;
   if (memcmp(head + 4, "ET", 2) == 0) {
     const char version[3] = {(char)head[6], (char)head[7], 0};
     return etude_error_at(error, ETUDE_NOT_SUPPORTED, 4,
-                          "a .pte of schema version %q, but this build reads '12': export it again with ExecuTorch 1.x", version);
+                          "a .pte of schema version %q, but this build reads '12': export it again with ExecuTorch 1.x",
+                          version);
   }
   return etude_error_at(error, ETUDE_INVALID_ARGUMENT, 4, "not a .pte file, but %s: bytes 4 to 7 must be 'ET12'",
                         memcmp(head + 4, "FT", 2) == 0 ? "external data (.ptd)" : "something else");
@@ -62,12 +64,14 @@ static etude_status read_head(etude_program *program, uint64_t *out_base, etude_
             etude_checked_add(*out_base, length >= HEADER_SIZE ? etude_head_u64(head, 32) : 0, &end);
   }
   if (!sound || size < 8 || size > INT32_MAX) {
-    return etude_error_at(error, ETUDE_INVALID_PROGRAM, 8, "the header is damaged: impossible length, program size or segment base");
+    return etude_error_at(error, ETUDE_INVALID_PROGRAM, 8,
+                          "the header is damaged: impossible length, program size or segment base");
   }
   if (end < size) end = size;
   if (end > loader->size) {
     return etude_error_at(error, ETUDE_INVALID_PROGRAM, loader->size,
-                          "the file is cut short: it has %l bytes, its header says %l", (int64_t)loader->size, (int64_t)end);
+                          "the file is cut short: it has %l bytes, its header says %l", (int64_t)loader->size,
+                          (int64_t)end);
   }
   program->file.flatbuffer_size = (uint32_t)size;
   return ETUDE_OK;
@@ -83,7 +87,8 @@ static etude_status check_constants(etude_program *program, etude_fb *fb, etude_
   if (count == 0) program->constant_buffer = inline_constants;
   if (count <= 1) return ETUDE_OK;
   program->constant_offsets = offsets;
-  if (program->constant_segment < program->file.segment_count && etude_fb_count(fb, inline_constants) == 0) return ETUDE_OK;
+  if (program->constant_segment < program->file.segment_count && etude_fb_count(fb, inline_constants) == 0)
+    return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_PROGRAM, "constants are in segment %u of %u, or inline as well",
                          program->constant_segment, program->file.segment_count);
 }
@@ -130,8 +135,8 @@ static etude_status check_external_keys(const etude_program *program, uint32_t l
       uint32_t segment;
       etude_fb_table layout;
       if (!etude_file_find_key(&program->externals[other], key, &segment, &layout)) continue;
-      return etude_error_about(error, ETUDE_INVALID_ARGUMENT, key, "external data files %u and %u both have the key %q", other,
-                               last, key);
+      return etude_error_about(error, ETUDE_INVALID_ARGUMENT, key, "external data files %u and %u both have the key %q",
+                               other, last, key);
     }
   }
   return ETUDE_OK;
@@ -230,15 +235,15 @@ static etude_status open_program(etude_program *program, const etude_program_con
   return etude_option_rows_for_program(program, config, &program->options, error);
 }
 
-etude_status etude_program_load(
-    etude_runtime *runtime, const etude_data_loader *loader, const etude_program_config *config,
-    etude_program **out_program, etude_error *error) {
+etude_status etude_program_load(etude_runtime *runtime, const etude_data_loader *loader,
+                                const etude_program_config *config, etude_program **out_program, etude_error *error) {
   etude_program_config settings;
   etude_data_loader source;
   etude_struct_read(&settings, sizeof settings, config);
   etude_struct_read(&source, sizeof source, loader);
   if ((uint32_t)settings.verification > ETUDE_VERIFY_INTERNAL_CONSISTENCY) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist", settings.verification);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "verification level %d: 0 and 1 exist",
+                           settings.verification);
   }
   const etude_allocator allocator = settings.allocator != NULL ? *settings.allocator : runtime->allocator;
   etude_program *program = etude_alloc_zeros(&allocator, sizeof *program, error);
@@ -267,8 +272,8 @@ const char *etude_program_method_name(const etude_program *program, uint32_t ind
   return index < program->method_count ? program->methods[index].name : NULL;
 }
 
-etude_status etude_program_find_method(
-    const etude_program *program, const char *name, uint32_t *out_index, etude_error *error) {
+etude_status etude_program_find_method(const etude_program *program, const char *name, uint32_t *out_index,
+                                       etude_error *error) {
   for (uint32_t i = 0; i < program->method_count; ++i) {
     if (strcmp(program->methods[i].name, name) != 0) continue;
     *out_index = i;

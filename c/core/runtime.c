@@ -28,7 +28,8 @@ void etude_struct_write(void *to, const void *from, size_t size) {
 
 void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error) {
   void *data = size <= SIZE_MAX / 2 ? allocator->alloc(allocator->self, (size_t)size, ETUDE_MEMORY_ALIGNMENT) : NULL;
-  if (data == NULL) etude_error_set(error, ETUDE_OUT_OF_MEMORY, "not enough memory: a block of %l bytes is needed", (int64_t)size);
+  if (data == NULL)
+    etude_error_set(error, ETUDE_OUT_OF_MEMORY, "not enough memory: a block of %l bytes is needed", (int64_t)size);
   return data;
 }
 
@@ -43,8 +44,8 @@ void etude_release(const etude_allocator *allocator, void *ptr, size_t size) {
 
 /* ---- life ---- */
 
-etude_status etude_runtime_create(
-    const etude_allocator *allocator, const etude_hooks *hooks, etude_runtime **out_runtime, etude_error *error) {
+etude_status etude_runtime_create(const etude_allocator *allocator, const etude_hooks *hooks,
+                                  etude_runtime **out_runtime, etude_error *error) {
   etude_runtime *runtime = etude_alloc_zeros(allocator, sizeof *runtime, error);
   if (runtime == NULL) return ETUDE_OUT_OF_MEMORY;
   runtime->allocator = *allocator;
@@ -75,16 +76,13 @@ void etude_runtime_free(etude_runtime *runtime) {
   etude_release(&allocator, runtime, sizeof *runtime);
 }
 
-const etude_allocator *etude_runtime_allocator(const etude_runtime *runtime) {
-  return &runtime->allocator;
-}
+const etude_allocator *etude_runtime_allocator(const etude_runtime *runtime) { return &runtime->allocator; }
 
-const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) {
-  return &runtime->hooks;
-}
+const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) { return &runtime->hooks; }
 
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message) {
-  if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level) runtime->hooks.log(runtime->hooks.self, level, message);
+  if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level)
+    runtime->hooks.log(runtime->hooks.self, level, message);
 }
 
 void etude_lock(const etude_runtime *runtime) {
@@ -108,7 +106,8 @@ static bool is_operator(const char *full, const char *name, const char *overload
 
 /* Both names are long: is it sure that they differ? */
 static bool differ(const char *full, const char *name) {
-  return full[ETUDE_LONG_NAME - 2] != name[ETUDE_LONG_NAME - 2] || full[ETUDE_LONG_NAME - 1] != name[ETUDE_LONG_NAME - 1];
+  return full[ETUDE_LONG_NAME - 2] != name[ETUDE_LONG_NAME - 2] ||
+         full[ETUDE_LONG_NAME - 1] != name[ETUDE_LONG_NAME - 1];
 }
 
 static const etude_kernel *find_kernel(const etude_runtime *runtime, const char *name, const char *overload) {
@@ -123,7 +122,8 @@ static const etude_kernel *find_kernel(const etude_runtime *runtime, const char 
   return NULL;
 }
 
-etude_kernel_function etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload) {
+etude_kernel_function etude_runtime_find_operator(const etude_runtime *runtime, const char *name,
+                                                  const char *overload) {
   const etude_kernel *kernel = find_kernel(runtime, name, overload);
   return kernel != NULL ? kernel->function : NULL;
 }
@@ -132,8 +132,8 @@ const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, cons
   return find_kernel(runtime, name, "");
 }
 
-etude_status etude_runtime_add_kernels(
-    etude_runtime *runtime, const etude_kernel *kernels, uint32_t count, etude_error *error) {
+etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
+                                       etude_error *error) {
   etude_kernel_table **end = &runtime->tables;
   bool long_names = true;
   for (; *end != NULL; end = &(*end)->next) {
@@ -189,11 +189,13 @@ etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const c
 
 static etude_status check_backend(const char *name, const etude_backend *backend, etude_error *error) {
   if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes", (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes",
+                           (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
   }
   if (backend == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q has no functions", name);
   if (backend->abi_version != ETUDE_ABI_VERSION) {
-    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "backend %q was built for ABI version %u, this library has %u: build it again", name,
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED,
+                           "backend %q was built for ABI version %u, this library has %u: build it again", name,
                            backend->abi_version, (uint32_t)ETUDE_ABI_VERSION);
   }
   if (backend->struct_size < offsetof(etude_backend, destroy) || backend->init == NULL || backend->execute == NULL) {
@@ -202,8 +204,8 @@ static etude_status check_backend(const char *name, const etude_backend *backend
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_register_backend(
-    etude_runtime *runtime, const char *name, const etude_backend *backend, void *self, etude_error *error) {
+etude_status etude_runtime_register_backend(etude_runtime *runtime, const char *name, const etude_backend *backend,
+                                            void *self, etude_error *error) {
   ETUDE_TRY(check_backend(name, backend, error));
   const etude_backend_entry *have = etude_runtime_find_backend(runtime, name);
   if (have != NULL && have->source == backend && have->self == self) return ETUDE_OK;

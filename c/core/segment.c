@@ -19,7 +19,8 @@ etude_status etude_loader_bytes(const etude_allocator *allocator, const etude_da
                                 uint64_t size, const uint8_t **out_data, bool *out_owned, etude_error *error) {
   *out_data = NULL;
   *out_owned = false;
-  if (size > SIZE_MAX / 2) return etude_error_at(error, ETUDE_OUT_OF_MEMORY, offset, "the file is too large for this machine");
+  if (size > SIZE_MAX / 2)
+    return etude_error_at(error, ETUDE_OUT_OF_MEMORY, offset, "the file is too large for this machine");
   const void *mapped = map_bytes(loader, offset, size);
   if (is_usable(mapped)) {
     *out_data = mapped;
@@ -99,7 +100,8 @@ uint64_t etude_segment_cost(const etude_program *program, uint32_t index) {
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
                                    etude_bytes *out, etude_error *error) {
   if (index >= file->segment_count) {
-    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "there is no segment %u: the file has %u", index, file->segment_count);
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "there is no segment %u: the file has %u", index,
+                           file->segment_count);
   }
   etude_segment *segment = &file->segments[index];
   etude_status status = ETUDE_OK;
@@ -135,7 +137,8 @@ void etude_file_clear(const etude_allocator *allocator, etude_data_file *file) {
   file->flatbuffer_owned = false;
 }
 
-bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment, etude_fb_table *out_layout) {
+bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment,
+                         etude_fb_table *out_layout) {
   etude_fb fb = etude_file_reader(file);
   for (uint32_t i = 0; i < etude_fb_count(&fb, file->named); ++i) {
     const etude_fb_table entry = etude_fb_element(&fb, file->named, i);
@@ -149,8 +152,8 @@ bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t 
   return false;
 }
 
-etude_status etude_program_named_segment(const etude_program *program, const char *key, const etude_data_file **out_file,
-                                         uint32_t *out_segment, etude_error *error) {
+etude_status etude_program_named_segment(const etude_program *program, const char *key,
+                                         const etude_data_file **out_file, uint32_t *out_segment, etude_error *error) {
   etude_fb_table layout;
   for (uint32_t i = 0; i <= program->external_count; ++i) {
     *out_file = etude_program_file(program, i);

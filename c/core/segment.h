@@ -33,11 +33,12 @@ void etude_file_clear(const etude_allocator *allocator, etude_data_file *file);
 
 /* The segment of a key in the file's named data; false where it has none. `*out_layout` is the TensorLayout table of
    a .ptd entry. */
-bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment, etude_fb_table *out_layout);
+bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment,
+                         etude_fb_table *out_layout);
 
 /* Named data, external files first. */
-etude_status etude_program_named_segment(const etude_program *program, const char *key, const etude_data_file **out_file,
-                                         uint32_t *out_segment, etude_error *error);
+etude_status etude_program_named_segment(const etude_program *program, const char *key,
+                                         const etude_data_file **out_file, uint32_t *out_segment, etude_error *error);
 
 /* Open one .ptd. */
 etude_status etude_external_open(const etude_allocator *allocator, const etude_data_loader *loader,

@@ -31,7 +31,8 @@ static bool next_in_buffer(etude_plan *plan, uint32_t buffer, range *in, uint32_
     const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, at);
     --*steps;
     if (etude_fb_u8(&plan->fb, entry, 0) == ETUDE_FILE_TENSOR &&
-        etude_plan_tensor_memory(plan, etude_fb_child(&plan->fb, entry, 1)) == buffer + 1 && etude_plan_find_tensor(plan, at, out)) {
+        etude_plan_tensor_memory(plan, etude_fb_child(&plan->fb, entry, 1)) == buffer + 1 &&
+        etude_plan_find_tensor(plan, at, out)) {
       return true;
     }
   }
@@ -144,7 +145,9 @@ static etude_status locate_external(const etude_plan *plan, const etude_plan_ten
   const etude_program *program = plan->program;
   etude_fb_table layout;
   uint32_t i = 0;
-  while (i < program->external_count && !etude_file_find_key(&program->externals[i], tensor->name, &out->segment, &layout)) ++i;
+  while (i < program->external_count &&
+         !etude_file_find_key(&program->externals[i], tensor->name, &out->segment, &layout))
+    ++i;
   if (i == program->external_count) {
     return etude_error_about(plan->error, i == 0 ? ETUDE_INVALID_STATE : ETUDE_NOT_FOUND, tensor->name,
                              "tensor %q is in none of the %u external data files (.ptd) given with the program",
@@ -195,7 +198,8 @@ etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *
 /* ---- shared memory ---- */
 
 /* Initial values of every method's tensors in a shared buffer; those that methods have in common are equal. */
-static etude_status initialise_shared(const etude_program *program, const etude_shared_buffer *shared, etude_error *error) {
+static etude_status initialise_shared(const etude_program *program, const etude_shared_buffer *shared,
+                                      etude_error *error) {
   for (uint32_t m = 0; m < program->method_count; ++m) {
     etude_plan plan;
     etude_plan_tensor tensor;
@@ -224,8 +228,8 @@ static etude_shared_buffer *find_shared(etude_program *program, uint32_t buffer,
   return have;
 }
 
-etude_status etude_program_shared_buffer(
-    etude_program *program, uint32_t buffer, uint8_t **out_data, etude_error *error) {
+etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint8_t **out_data,
+                                         etude_error *error) {
   etude_shared_buffer *have = find_shared(program, buffer, NULL);
   if (have == NULL) {
     const uint64_t size = etude_program_shared_size(program, buffer);
@@ -287,12 +291,12 @@ static etude_status find(const etude_method *method, uint32_t index, state_buffe
     }
     ++out->tensor;
   }
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u", method->name,
-                         etude_method_state_count(method), index);
+  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u",
+                         method->name, etude_method_state_count(method), index);
 }
 
-etude_status etude_method_state(
-    const etude_method *method, uint32_t index, const char **out_name, etude_tensor *out_tensor, etude_error *error) {
+etude_status etude_method_state(const etude_method *method, uint32_t index, const char **out_name,
+                                etude_tensor *out_tensor, etude_error *error) {
   state_buffer state;
   ETUDE_TRY(find(method, index, &state, error));
   if (out_name != NULL) *out_name = state.name;
@@ -300,8 +304,8 @@ etude_status etude_method_state(
   return ETUDE_OK;
 }
 
-etude_status etude_method_find_state(
-    const etude_method *method, const char *name, uint32_t *out_index, etude_error *error) {
+etude_status etude_method_find_state(const etude_method *method, const char *name, uint32_t *out_index,
+                                     etude_error *error) {
   const char *other;
   for (uint32_t i = 0; etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
     if (strcmp(other, name) != 0) continue;
@@ -317,25 +321,26 @@ etude_status etude_method_find_state(
 }
 
 /* Copies between a state buffer and the caller's memory, one of which is NULL. */
-static etude_status copy_state(
-    const etude_method *method, uint32_t index, void *to, const void *from, size_t size, etude_error *error) {
+static etude_status copy_state(const etude_method *method, uint32_t index, void *to, const void *from, size_t size,
+                               etude_error *error) {
   etude_tensor tensor;
   ETUDE_TRY(etude_method_state(method, index, NULL, &tensor, error));
   const size_t nbytes = etude_tensor_nbytes(&tensor);
   if (nbytes != size) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "state buffer %u has %z bytes, %z were given", index, nbytes, size);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "state buffer %u has %z bytes, %z were given", index, nbytes,
+                           size);
   }
   if (size > 0) memcpy(to != NULL ? to : tensor.data, from != NULL ? from : tensor.data, size);
   return ETUDE_OK;
 }
 
-etude_status etude_method_read_state(
-    const etude_method *method, uint32_t index, void *data, size_t size, etude_error *error) {
+etude_status etude_method_read_state(const etude_method *method, uint32_t index, void *data, size_t size,
+                                     etude_error *error) {
   return copy_state(method, index, data, NULL, size, error);
 }
 
-etude_status etude_method_write_state(
-    etude_method *method, uint32_t index, const void *data, size_t size, etude_error *error) {
+etude_status etude_method_write_state(etude_method *method, uint32_t index, const void *data, size_t size,
+                                      etude_error *error) {
   return copy_state(method, index, NULL, data, size, error);
 }
 

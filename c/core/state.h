@@ -24,8 +24,8 @@ etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor
 etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to);
 
 /* The memory that methods share under this number: made, zeroed and initialised at the first call. */
-etude_status etude_program_shared_buffer(
-    etude_program *program, uint32_t buffer, uint8_t **out_data, etude_error *error);
+etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint8_t **out_data,
+                                         etude_error *error);
 
 /* Bytes of a shared buffer: what the method that takes most of it needs. */
 uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer);

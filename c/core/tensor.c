@@ -38,8 +38,7 @@ size_t etude_tensor_nbytes(const etude_tensor *tensor) {
   return etude_tensor_numel(tensor) * etude_scalar_size(tensor->scalar_type);
 }
 
-bool etude_strides_from_dim_order(
-    const int32_t *sizes, const uint8_t *dim_order, uint32_t rank, int32_t *out_strides) {
+bool etude_strides_from_dim_order(const int32_t *sizes, const uint8_t *dim_order, uint32_t rank, int32_t *out_strides) {
   uint64_t stride = 1;
   uint32_t seen = 0;
   for (uint32_t i = rank; i-- > 0;) {
@@ -82,8 +81,7 @@ bool etude_tensor_same_layout(const etude_tensor *a, const etude_tensor *b) {
   return strides_of(a, a_strides) && strides_of(b, b_strides) && same_places(a, a_strides, b_strides);
 }
 
-etude_status etude_tensor_resize(
-    etude_tensor *tensor, const int32_t *sizes, uint32_t rank, etude_error *error) {
+etude_status etude_tensor_resize(etude_tensor *tensor, const int32_t *sizes, uint32_t rank, etude_error *error) {
   if (rank != tensor->rank) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "the tensor has rank %u, sizes %D have rank %u",
                            (uint32_t)tensor->rank, sizes, rank, rank);

@@ -17,9 +17,11 @@ static etude_status wrong(const etude_plan *plan, const char *what, uint32_t whe
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "%s %u %s", what, where, why);
 }
 
-static etude_status check_index(const etude_plan *plan, const char *what, uint32_t where, uint32_t index, uint32_t count) {
+static etude_status check_index(const etude_plan *plan, const char *what, uint32_t where, uint32_t index,
+                                uint32_t count) {
   if (index < count) return ETUDE_OK;
-  return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "%s %u: index %d, but there are %u", what, where, (int32_t)index, count);
+  return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "%s %u: index %d, but there are %u", what, where,
+                         (int32_t)index, count);
 }
 
 /* Do all entries of an index list point at values? */
@@ -45,7 +47,8 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   ETUDE_TRY(etude_plan_tensor_read(plan, value, table, &tensor));
   counts->tensors++;
   counts->dims += tensor.dynamic ? 2u * tensor.rank : tensor.rank;
-  if (counts->dims > INT32_MAX) return wrong(plan, "value", value, "and those before it have more dimensions than any memory");
+  if (counts->dims > INT32_MAX)
+    return wrong(plan, "value", value, "and those before it have more dimensions than any memory");
   if (tensor.external || tensor.planned) return ETUDE_OK;
   if (tensor.data_index == 0) {
     counts->homeless++;
@@ -63,7 +66,8 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
 }
 
 /* Lists whose items are values. */
-static etude_status check_list(etude_plan *plan, uint32_t index, const etude_plan_value *list, etude_plan_counts *counts) {
+static etude_status check_list(etude_plan *plan, uint32_t index, const etude_plan_value *list,
+                               etude_plan_counts *counts) {
   const uint32_t count = etude_fb_count(&plan->fb, list->items);
   counts->pointers += count;
   ETUDE_TRY(charge(plan, counts, count));
@@ -89,7 +93,8 @@ static etude_status check_value(etude_plan *plan, uint32_t index, etude_plan_cou
   return of_values ? check_list(plan, index, &value, counts) : ETUDE_OK;
 }
 
-static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_counts *counts) {
+static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, uint32_t index,
+                                      etude_plan_counts *counts) {
   etude_plan_instruction instruction;
   etude_plan_instruction_read(plan, chain, index, &instruction);
   ETUDE_TRY(etude_plan_fault(plan));
@@ -106,7 +111,8 @@ static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, u
     case ETUDE_FREE_CALL: break;
     default: return wrong(plan, "instruction", index, "has an unknown kind");
   }
-  if (instruction.operand_count == 0 && instruction.args.at == 0) return wrong(plan, "instruction", index, "has no arguments");
+  if (instruction.operand_count == 0 && instruction.args.at == 0)
+    return wrong(plan, "instruction", index, "has no arguments");
   ETUDE_TRY(check_index(plan, "instruction", index, instruction.index, limit));
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     ETUDE_TRY(check_index(plan, "instruction", index, instruction.operands[i], plan->value_count));
@@ -156,7 +162,8 @@ static etude_status check_all(etude_plan *plan, etude_plan_counts *counts) {
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) ETUDE_TRY(check_delegate(plan, i, counts));
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
     const etude_fb_vector chain = etude_plan_chain(plan, c);
-    for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain); ++i) ETUDE_TRY(check_instruction(plan, chain, i, counts));
+    for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain); ++i)
+      ETUDE_TRY(check_instruction(plan, chain, i, counts));
   }
   return etude_plan_fault(plan);
 }

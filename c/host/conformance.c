@@ -23,7 +23,8 @@ typedef struct walk {
 
 #define PEER "EtudeConformancePeer"
 
-static etude_status peer_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error) {
+static etude_status peer_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle,
+                              etude_error *error) {
   (void)self;
   (void)ctx;
   (void)payload;
@@ -31,8 +32,8 @@ static etude_status peer_init(void *self, etude_init_context *ctx, etude_bytes p
   return etude_error_set(error, ETUDE_NOT_IMPLEMENTED, "it only takes options");
 }
 
-static etude_status peer_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
+static etude_status peer_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
+                                 uint32_t count, etude_error *error) {
   (void)self;
   (void)ctx;
   (void)handle;
@@ -63,8 +64,8 @@ static void note(walk *w, bool passed, const char *key, const char *what) {
   if (w->report == NULL) {
     return;
   }
-  (void)snprintf(line, sizeof line, "%s%s%s%s%s", key, key[0] != '\0' ? ": " : "", what, passed ? "" : "; last message: ",
-                 passed ? "" : w->error.message);
+  (void)snprintf(line, sizeof line, "%s%s%s%s%s", key, key[0] != '\0' ? ": " : "", what,
+                 passed ? "" : "; last message: ", passed ? "" : w->error.message);
   w->report(w->arg, passed, line);
 }
 
@@ -86,7 +87,8 @@ static bool legal_value(const etude_option_schema *schema, uint32_t n, etude_opt
     return n < 2;
   }
   if (schema->type == ETUDE_OPTION_INT) {
-    item->value.int_value = is_bounded(schema) ? (n == 0 ? schema->minimum : schema->maximum) : (n == 0 ? INT32_MIN : INT32_MAX);
+    item->value.int_value =
+        is_bounded(schema) ? (n == 0 ? schema->minimum : schema->maximum) : (n == 0 ? INT32_MIN : INT32_MAX);
     return n < 2;
   }
   if (schema->choices != NULL) {
@@ -176,7 +178,8 @@ static bool holds(walk *w, const etude_option *expected) {
 }
 
 /* Setting `item` must fail with `status`, name the key, and leave `before` in force. */
-static void expect_refusal(walk *w, const etude_option *item, etude_status status, const etude_option *before, const char *what) {
+static void expect_refusal(walk *w, const etude_option *item, etude_status status, const etude_option *before,
+                           const char *what) {
   bool passed = set_one(w, item) == status && w->error.status == status && strcmp(w->error.subject, item->key) == 0;
 
   if (before != NULL) {
@@ -230,10 +233,9 @@ static void check_readable(walk *w, const etude_option_schema *schema) {
   item.type = -1;
   passed = etude_runtime_get_option(w->runtime, w->backend, &item, &w->error) == ETUDE_OK && item.type == schema->type;
   if (passed && schema->type == ETUDE_OPTION_INT) {
-    passed = read_only && !is_bounded(schema)
-                 ? true
-                 : read_only ? item.value.int_value >= schema->minimum && item.value.int_value <= schema->maximum
-                             : item.value.int_value == schema->default_value;
+    passed = read_only && !is_bounded(schema) ? true
+             : read_only ? item.value.int_value >= schema->minimum && item.value.int_value <= schema->maximum
+                         : item.value.int_value == schema->default_value;
   }
   if (passed && !read_only && schema->type == ETUDE_OPTION_BOOL) {
     passed = item.value.bool_value == (schema->default_value != 0);
@@ -256,7 +258,8 @@ static void check_key(walk *w, const etude_option_schema *schema) {
   if ((schema->flags & ETUDE_OPTION_READ_ONLY) != 0) {
     expect_refusal(w, &item, ETUDE_NOT_SUPPORTED, NULL, "it is read-only, and setting it is refused");
   } else if ((schema->scopes & ETUDE_SCOPE_PROCESS) == 0) {
-    expect_refusal(w, &item, ETUDE_NOT_SUPPORTED, NULL, "it belongs to loading, and setting it process-wide is refused");
+    expect_refusal(w, &item, ETUDE_NOT_SUPPORTED, NULL,
+                   "it belongs to loading, and setting it process-wide is refused");
   } else {
     check_settable(w, schema);
   }
@@ -291,7 +294,8 @@ static void check_unknown(walk *w) {
   etude_option empty = item;
   const etude_status status = etude_runtime_get_option(w->runtime, w->backend, &item, &w->error);
 
-  note(w, status == ETUDE_NOT_FOUND && strcmp(w->error.subject, item.key) == 0, item.key, "reading an unknown key is refused");
+  note(w, status == ETUDE_NOT_FOUND && strcmp(w->error.subject, item.key) == 0, item.key,
+       "reading an unknown key is refused");
   if (w->schema != NULL) {
     expect_refusal(w, &item, ETUDE_NOT_FOUND, NULL, "setting an unknown key is refused");
   }
@@ -327,16 +331,16 @@ static void check_rollback(walk *w) {
   }
   items[1] = items[0];
   rows[0] = row_for(w->backend, items, 2);
-  note(w, etude_runtime_set_option(w->runtime, rows, 1, &w->error) == ETUDE_INVALID_ARGUMENT && holds(w, &before), before.key,
-       "given twice in a call, it is refused and unchanged");
+  note(w, etude_runtime_set_option(w->runtime, rows, 1, &w->error) == ETUDE_INVALID_ARGUMENT && holds(w, &before),
+       before.key, "given twice in a call, it is refused and unchanged");
   items[1] = unknown_item(w);
   note(w, etude_runtime_set_option(w->runtime, rows, 1, &w->error) == ETUDE_NOT_FOUND && holds(w, &before), before.key,
        "unchanged where the next key of the call is unknown");
   number.value.int_value = 10;
   rows[0] = row_for(w->backend, items, 1);
   rows[1] = row_for(PEER, &number, 1);
-  note(w, etude_runtime_set_option(w->runtime, rows, 2, &w->error) == ETUDE_INVALID_ARGUMENT && holds(w, &before), before.key,
-       "unchanged where another backend of the call refuses");
+  note(w, etude_runtime_set_option(w->runtime, rows, 2, &w->error) == ETUDE_INVALID_ARGUMENT && holds(w, &before),
+       before.key, "unchanged where another backend of the call refuses");
   number.value.int_value = 9;
   rows[0] = row_for(PEER, &number, 1);
   rows[1] = row_for(w->backend, items, 2);
@@ -376,7 +380,8 @@ static void walk_all(walk *w, etude_option *before) {
   check_unknown(w);
   check_rollback(w);
   for (uint32_t i = 0; i < w->count; i++) {
-    const bool settable = (w->schema[i].flags & ETUDE_OPTION_READ_ONLY) == 0 && (w->schema[i].scopes & ETUDE_SCOPE_PROCESS) != 0;
+    const bool settable =
+        (w->schema[i].flags & ETUDE_OPTION_READ_ONLY) == 0 && (w->schema[i].scopes & ETUDE_SCOPE_PROCESS) != 0;
 
     if (settable) {
       restore(w, &before[i]);
@@ -384,9 +389,9 @@ static void walk_all(walk *w, etude_option *before) {
   }
 }
 
-etude_status etude_check_backend(
-    etude_runtime *runtime, const char *backend, void (*report)(void *arg, bool passed, const char *what), void *arg,
-    uint32_t *out_failed, etude_error *error) {
+etude_status etude_check_backend(etude_runtime *runtime, const char *backend,
+                                 void (*report)(void *arg, bool passed, const char *what), void *arg,
+                                 uint32_t *out_failed, etude_error *error) {
   const etude_allocator *allocator = etude_runtime_allocator(runtime);
   walk w = {runtime, backend, NULL, 0, report, arg, 0, ETUDE_ERROR_INIT};
   etude_option *before;

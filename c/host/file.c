@@ -27,7 +27,8 @@ typedef struct file_source {
   char path[];    /* for messages */
 } file_source;
 
-static etude_status fail_errno(etude_error *error, etude_status status, const char *what, const char *path, int number) {
+static etude_status fail_errno(etude_error *error, etude_status status, const char *what, const char *path,
+                               int number) {
   char reason[128];
 
   if (strerror_r(number, reason, sizeof reason) != 0) {
@@ -149,8 +150,9 @@ etude_status etude_data_from_file(const char *path, int32_t mode, etude_data_loa
   etude_status status;
 
   if (path == NULL || out_loader == NULL || (mode != ETUDE_FILE_MAP && mode != ETUDE_FILE_READ)) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
-                           "etude_data_from_file needs a path, a loader and a mode (ETUDE_FILE_MAP or ETUDE_FILE_READ)");
+    return etude_error_set(
+        error, ETUDE_INVALID_ARGUMENT,
+        "etude_data_from_file needs a path, a loader and a mode (ETUDE_FILE_MAP or ETUDE_FILE_READ)");
   }
   status = open_regular(path, &descriptor, &size, error);
   if (status != ETUDE_OK) {

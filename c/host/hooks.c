@@ -202,8 +202,8 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
     if (pthread_create(&pool->threads[i], NULL, thread_main, pool) != 0) {
       const uint32_t started = i;
       pool_free(pool);
-      return etude_error_set(error, ETUDE_OUT_OF_RESOURCES,
-                             "the system starts no more threads: %u of %u for the pool", started, extra);
+      return etude_error_set(error, ETUDE_OUT_OF_RESOURCES, "the system starts no more threads: %u of %u for the pool",
+                             started, extra);
     }
     (void)pthread_mutex_lock(&pool->mutex);
     pool->thread_count = i + 1;

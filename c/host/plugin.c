@@ -39,8 +39,8 @@ typedef const etude_plugin *(*entry_function)(uint32_t host_abi);
 
 /* ---- the host's table ---- */
 
-static etude_status register_backend(
-    etude_plugin_registrar *registrar, const char *name, const etude_backend *backend, void *self, etude_error *error) {
+static etude_status register_backend(etude_plugin_registrar *registrar, const char *name, const etude_backend *backend,
+                                     void *self, etude_error *error) {
   const etude_allocator *allocator = etude_runtime_allocator(registrar->runtime);
   plugin_backend **end = &registrar->backends;
   plugin_backend *record;
@@ -147,7 +147,8 @@ static etude_status ask_plugin(void *library, const char *path, const etude_plug
   const etude_plugin *plugin;
 
   if (symbol == NULL) {
-    return fail(error, path, ETUDE_INVALID_ARGUMENT, "it has no function etude_plugin_entry, so it is no plugin of etude");
+    return fail(error, path, ETUDE_INVALID_ARGUMENT,
+                "it has no function etude_plugin_entry, so it is no plugin of etude");
   }
   memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast for this; POSIX promises that the bytes are the same */
   plugin = entry(ETUDE_ABI_VERSION);
@@ -169,7 +170,8 @@ static etude_status ask_plugin(void *library, const char *path, const etude_plug
 /* Is the backend that is registered by this name the plugin's? It may have been unregistered since, and the name taken. */
 static bool is_registered(etude_runtime *runtime, const plugin_backend *record) {
   for (uint32_t i = 0; i < etude_runtime_backend_count(runtime); i++) {
-    if (strcmp(etude_runtime_backend_name(runtime, i), record->name) == 0) { /* then the same again is fine, another is not */
+    if (strcmp(etude_runtime_backend_name(runtime, i), record->name) ==
+        0) { /* then the same again is fine, another is not */
       return etude_runtime_register_backend(runtime, record->name, record->backend, record->self, NULL) == ETUDE_OK;
     }
   }
@@ -205,14 +207,15 @@ static etude_status register_all(etude_plugin_library *library, const char *path
   return status;
 }
 
-etude_status etude_plugin_load(
-    etude_runtime *runtime, const char *path, etude_plugin_library **out_library, etude_error *error) {
+etude_status etude_plugin_load(etude_runtime *runtime, const char *path, etude_plugin_library **out_library,
+                               etude_error *error) {
   const etude_allocator *allocator;
   etude_plugin_library *library;
   etude_status status;
 
   if (runtime == NULL || out_library == NULL || path == NULL || path[0] == '\0') {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "etude_plugin_load needs a runtime, a path, and a place for the plugin");
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                           "etude_plugin_load needs a runtime, a path, and a place for the plugin");
   }
   allocator = etude_runtime_allocator(runtime);
   library = allocator->alloc(allocator->self, sizeof *library, sizeof(void *));
@@ -255,8 +258,8 @@ etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *err
 
     if (users > 0 && is_registered(library->registrar.runtime, record)) {
       etude_error_set(error, ETUDE_INVALID_STATE,
-                      "the plugin's backend %q is in use by %u loaded delegates: free their methods first", record->name,
-                      users);
+                      "the plugin's backend %q is in use by %u loaded delegates: free their methods first",
+                      record->name, users);
       etude_error_subject(error, record->name);
       return ETUDE_INVALID_STATE;
     }

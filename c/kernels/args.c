@@ -28,8 +28,8 @@ etude_status etude_arg_tensor(etude_kernel_context *ctx, etude_value *const *arg
   return readable(ctx, index, *out);
 }
 
-etude_status etude_arg_tensor_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out) {
+etude_status etude_arg_tensor_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      etude_tensor **out) {
   if (args[index]->tag == ETUDE_VALUE_NONE) {
     *out = NULL;
     return ETUDE_OK;
@@ -49,8 +49,8 @@ etude_status etude_arg_int(etude_kernel_context *ctx, etude_value *const *args, 
   return ETUDE_OK;
 }
 
-etude_status etude_arg_int_or(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t fallback, int64_t *out) {
+etude_status etude_arg_int_or(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t fallback,
+                              int64_t *out) {
   if (args[index]->tag == ETUDE_VALUE_NONE) {
     *out = fallback;
     return ETUDE_OK;
@@ -87,13 +87,12 @@ etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *arg
       out->d = value->as.double_value;
       out->i = truncate(out->d);
       return ETUDE_OK;
-    default:
-      return wrong_kind(ctx, index, "a number", value);
+    default: return wrong_kind(ctx, index, "a number", value);
   }
 }
 
-etude_status etude_arg_scalar_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out, bool *present) {
+etude_status etude_arg_scalar_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      etude_scalar *out, bool *present) {
   *present = args[index]->tag != ETUDE_VALUE_NONE;
   return *present ? etude_arg_scalar(ctx, args, index, out) : ETUDE_OK;
 }
@@ -131,8 +130,8 @@ static bool fits(const etude_scalar *scalar, int32_t dtype) {
   return scalar->d <= limit && scalar->d >= (is_signed ? -limit - 1.0 : -limit);
 }
 
-etude_status etude_arg_element(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype, void *out) {
+etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype,
+                               void *out) {
   etude_scalar scalar = {ETUDE_VALUE_NONE, 0, 0.0};
   TRY(etude_arg_scalar(ctx, args, index, &scalar));
   memset(out, 0, etude_scalar_size(dtype));
@@ -157,8 +156,8 @@ etude_status etude_arg_element(
   return ETUDE_OK;
 }
 
-etude_status etude_arg_string_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const char **out, uint32_t *out_count) {
+etude_status etude_arg_string_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      const char **out, uint32_t *out_count) {
   const etude_value *value = args[index];
   *out = NULL;
   *out_count = 0;
@@ -189,7 +188,8 @@ etude_status etude_arg_int_list(etude_kernel_context *ctx, etude_value *const *a
                              index, value->count, capacity);
   }
   for (uint32_t i = 0; i < value->count; ++i) {
-    if (value->as.items[i]->tag != ETUDE_VALUE_INT) return wrong_kind(ctx, index, "ints in the list", value->as.items[i]);
+    if (value->as.items[i]->tag != ETUDE_VALUE_INT)
+      return wrong_kind(ctx, index, "ints in the list", value->as.items[i]);
     out[i] = value->as.items[i]->as.int_value;
   }
   *out_count = value->count;
@@ -202,8 +202,8 @@ etude_status etude_arg_int_count(etude_kernel_context *ctx, etude_value *const *
   return ETUDE_OK;
 }
 
-etude_status etude_arg_int_at(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, int64_t *out) {
+etude_status etude_arg_int_at(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item,
+                              int64_t *out) {
   const etude_value *element = args[index]->as.items[item];
   if (element->tag != ETUDE_VALUE_INT) return wrong_kind(ctx, index, "ints in the list", element);
   *out = element->as.int_value;
@@ -232,8 +232,8 @@ etude_status etude_arg_list(etude_kernel_context *ctx, etude_value *const *args,
   return ETUDE_OK;
 }
 
-etude_status etude_arg_list_tensor(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, etude_tensor **out) {
+etude_status etude_arg_list_tensor(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item,
+                                   etude_tensor **out) {
   const etude_value *element = args[index]->as.items[item];
   *out = NULL;
   if (args[index]->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST && (element == NULL || element->tag == ETUDE_VALUE_NONE)) {

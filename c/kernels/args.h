@@ -29,29 +29,29 @@ etude_status etude_arg_count(etude_kernel_context *ctx, uint32_t arg_count, uint
 /* A tensor whose data may be read (NULL data only when it has no elements). */
 etude_status etude_arg_tensor(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
 /* The same, or NULL for None. */
-etude_status etude_arg_tensor_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
+etude_status etude_arg_tensor_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      etude_tensor **out);
 /* An out tensor: its data may still be NULL; etude_kernel_resize sees to that and to read-only ones. */
 etude_status etude_arg_out(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
 
 etude_status etude_arg_int(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t *out);
 /* An int, or `fallback` for None. */
-etude_status etude_arg_int_or(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t fallback, int64_t *out);
+etude_status etude_arg_int_or(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int64_t fallback,
+                              int64_t *out);
 etude_status etude_arg_bool(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, bool *out);
 /* A number of any kind. */
 etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out);
 /* The same; *present is false for None. */
-etude_status etude_arg_scalar_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out, bool *present);
+etude_status etude_arg_scalar_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      etude_scalar *out, bool *present);
 etude_status etude_arg_double(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, double *out);
 /* A number as one element of `dtype` (`out`: at most 16 bytes, aligned as a double), where it fits: like PyTorch, fractions are cut, negative
    numbers wrap in unsigned types, and what is beyond the type is refused. */
-etude_status etude_arg_element(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype, void *out);
+etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype,
+                               void *out);
 /* A string (not NUL-free: `count` bytes), or NULL and 0 for None. */
-etude_status etude_arg_string_or_none(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const char **out, uint32_t *out_count);
+etude_status etude_arg_string_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                      const char **out, uint32_t *out_count);
 
 /* A list of ints, at most `capacity` of them, copied to `out`. None gives *out_count 0 and *present false;
    `present` may be NULL, and then None fails. */
@@ -59,16 +59,16 @@ etude_status etude_arg_int_list(etude_kernel_context *ctx, etude_value *const *a
                                 uint32_t capacity, uint32_t *out_count, bool *present);
 /* A list of ints of any length: how many, and one of them. */
 etude_status etude_arg_int_count(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out);
-etude_status etude_arg_int_at(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, int64_t *out);
+etude_status etude_arg_int_at(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item,
+                              int64_t *out);
 /* A list of doubles in place; None as above. */
 etude_status etude_arg_double_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
                                    const double **out, uint32_t *out_count, bool *present);
 /* The length of a tensor list (optional or not). */
 etude_status etude_arg_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out_count);
 /* Tensor `item` of the list at `index`; NULL for None in an optional list. */
-etude_status etude_arg_list_tensor(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item, etude_tensor **out);
+etude_status etude_arg_list_tensor(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t item,
+                                   etude_tensor **out);
 
 /* A dimension number, negative from the end; rank 0 accepts -1 and 0, and gives 0. */
 etude_status etude_arg_dim(etude_kernel_context *ctx, int64_t dim, uint32_t rank, uint32_t *out);

@@ -50,8 +50,10 @@ static etude_status check_tensors(etude_kernel_context *ctx, const etude_tensor 
                              (int)dtype, (int)weight->scalar_type, (int)out->scalar_type);
   }
   if (in->rank < 3 || in->rank > 5 || weight->rank != in->rank) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "convolution of %T by %T: wants 3 to 5 dimensions, the same "
-                             "for both", in, weight);
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT,
+                             "convolution of %T by %T: wants 3 to 5 dimensions, the same "
+                             "for both",
+                             in, weight);
   }
   return ETUDE_OK;
 }
@@ -99,8 +101,10 @@ static etude_status resize_out(etude_kernel_context *ctx, const etude_tensor *in
   for (uint32_t d = 2; d < in->rank; ++d) {
     sizes[d] = output_size(c, in->sizes[d], weight->sizes[d], 3u - in->rank + d);
     if (sizes[d] < 0 || (c->transposed && sizes[d] == 0)) {
-      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "dimension %u: convolution of %T by %T with these steps "
-                               "has no output", d, in, weight);
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT,
+                               "dimension %u: convolution of %T by %T with these steps "
+                               "has no output",
+                               d, in, weight);
     }
   }
   return etude_out_resize(ctx, out, sizes, in->rank);

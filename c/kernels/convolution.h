@@ -21,7 +21,7 @@ typedef struct etude_conv {
   int32_t dtype;
   size_t batch, groups, in_channels, out_channels; /* channels of one group */
   etude_volume in, weight, out; /* weights: [out, in / groups, ...]; transposed [in, out / groups, ...] */
-  char *bias; /* or NULL */
+  char *bias;                   /* or NULL */
   size_t bias_stride;
   int64_t stride[3], padding[3], dilation[3], output_padding[3];
   bool transposed;

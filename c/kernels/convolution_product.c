@@ -40,8 +40,8 @@ typedef struct piece {
 /* Where a row of the patches matrix has its elements: the same for all channels at one kernel position. */
 typedef struct pieces {
   uint32_t count;
-  bool gaps;            /* some elements are outside of the input, or between its elements: they are 0 */
-  size_t cols;          /* elements of a row */
+  bool gaps;             /* some elements are outside of the input, or between its elements: they are 0 */
+  size_t cols;           /* elements of a row */
   size_t out_step, step; /* between the elements of a piece */
   piece of[ETUDE_GEMM_COLS > ETUDE_TILE_MAX_COLS ? ETUDE_GEMM_COLS : ETUDE_TILE_MAX_COLS];
 } pieces;
@@ -51,7 +51,8 @@ static void clip(const etude_conv *c, int64_t first, size_t count, piece *p, siz
   const int64_t stride = c->stride[2], width = (int64_t)c->in.sizes[2];
   int64_t begin = 0, end = (int64_t)count;
   if (first < 0) begin = stride == 1 ? -first : (-first + stride - 1) / stride;
-  if (first + (end - 1) * stride >= width) end = stride == 1 || first >= width ? width - first : (width - 1 - first) / stride + 1;
+  if (first + (end - 1) * stride >= width)
+    end = stride == 1 || first >= width ? width - first : (width - 1 - first) / stride + 1;
   p->count = begin < end ? (size_t)(end - begin) : 0;
   p->out += (size_t)begin;
   *column = (size_t)(first + begin * stride);

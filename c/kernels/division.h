@@ -25,18 +25,18 @@ static inline int64_t etude_int_remainder(int64_t a, int64_t b) {
 }
 
 /* floor(a / b) may be one too many where a / b was rounded up; the remainder is exact. */
-#define ETUDE_DEFINE_DIVISIONS(T, f)                                                       \
-  static inline T etude_##T##_remainder(T a, T b) {                                        \
-    const T rest = fmod##f(a, b);                                                          \
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                           \
-  }                                                                                        \
-  static inline T etude_##T##_floor_divide(T a, T b) {                                     \
-    const T rest = fmod##f(a, b);                                                          \
-    const T quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);      \
-    const T whole = floor##f(quotient);                                                    \
-    if (b == 0) return a / b;                                                              \
-    if (quotient == 0) return copysign##f(0, a / b);                                       \
-    return quotient - whole > (T)0.5 ? whole + 1 : whole;                                  \
+#define ETUDE_DEFINE_DIVISIONS(T, f)                                                  \
+  static inline T etude_##T##_remainder(T a, T b) {                                   \
+    const T rest = fmod##f(a, b);                                                     \
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                      \
+  }                                                                                   \
+  static inline T etude_##T##_floor_divide(T a, T b) {                                \
+    const T rest = fmod##f(a, b);                                                     \
+    const T quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0); \
+    const T whole = floor##f(quotient);                                               \
+    if (b == 0) return a / b;                                                         \
+    if (quotient == 0) return copysign##f(0, a / b);                                  \
+    return quotient - whole > (T)0.5 ? whole + 1 : whole;                             \
   }
 ETUDE_DEFINE_DIVISIONS(float, f)
 ETUDE_DEFINE_DIVISIONS(double, )

@@ -92,8 +92,7 @@ DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
       LOAD(ETUDE_BFLOAT16, uint16_t, FROM_REAL(etude_bfloat16_to_float(v)))                        \
       LOAD(ETUDE_FLOAT, float, FROM_REAL(v))                                                       \
       LOAD(ETUDE_DOUBLE, double, FROM_REAL(v))                                                     \
-      default:                                                                                     \
-        break;                                                                                     \
+      default: break;                                                                              \
     }                                                                                              \
   }
 
@@ -136,8 +135,7 @@ static uint64_t double_to_uint64(double value) {
       STORE(ETUDE_BFLOAT16, uint16_t, etude_float_to_bfloat16((float)values[i]))                      \
       STORE(ETUDE_FLOAT, float, values[i])                                                            \
       STORE(ETUDE_DOUBLE, double, values[i])                                                          \
-      default:                                                                                        \
-        break;                                                                                        \
+      default: break;                                                                                 \
     }                                                                                                 \
   }
 

@@ -9,14 +9,14 @@
 #include "etude/tensor.h"
 
 /* X(code, C type) for the types that C can compute with as they are stored. */
-#define ETUDE_INT_DTYPES(X)  \
-  X(ETUDE_BYTE, uint8_t)     \
-  X(ETUDE_CHAR, int8_t)      \
-  X(ETUDE_SHORT, int16_t)    \
-  X(ETUDE_INT, int32_t)      \
-  X(ETUDE_LONG, int64_t)     \
-  X(ETUDE_UINT16, uint16_t)  \
-  X(ETUDE_UINT32, uint32_t)  \
+#define ETUDE_INT_DTYPES(X) \
+  X(ETUDE_BYTE, uint8_t)    \
+  X(ETUDE_CHAR, int8_t)     \
+  X(ETUDE_SHORT, int16_t)   \
+  X(ETUDE_INT, int32_t)     \
+  X(ETUDE_LONG, int64_t)    \
+  X(ETUDE_UINT16, uint16_t) \
+  X(ETUDE_UINT32, uint32_t) \
   X(ETUDE_UINT64, uint64_t)
 #define ETUDE_NATIVE_FLOAT_DTYPES(X) \
   X(ETUDE_FLOAT, float)              \

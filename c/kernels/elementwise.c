@@ -79,8 +79,8 @@ static int32_t combine(int32_t higher, int32_t lower) {
   return etude_dtype_promote(higher, lower);
 }
 
-etude_status etude_common_dtype(
-    etude_kernel_context *ctx, const etude_operand *operands, uint32_t count, int32_t *out_dtype) {
+etude_status etude_common_dtype(etude_kernel_context *ctx, const etude_operand *operands, uint32_t count,
+                                int32_t *out_dtype) {
   int32_t by_rank[3] = {ETUDE_NO_DTYPE, ETUDE_NO_DTYPE, ETUDE_NO_DTYPE}; /* tensors, rank-0 tensors, numbers */
   for (uint32_t k = 0; k < count; ++k) {
     const int rank = operands[k].tensor == NULL ? 2 : operands[k].zero_dim ? 1 : 0;
@@ -210,17 +210,10 @@ static void load(void *to, int32_t seen_as, const void *data, int32_t dtype, siz
     return;
   }
   switch (seen_as) {
-    case ETUDE_FLOAT:
-      etude_load_floats(to, data, dtype, stride, count);
-      return;
-    case ETUDE_DOUBLE:
-      etude_load_doubles(to, data, dtype, stride, count);
-      return;
-    case ETUDE_LONG:
-      etude_load_ints(to, data, dtype, stride, count);
-      return;
-    default:
-      etude_dtype_convert(to, ETUDE_BOOL, 1, data, dtype, stride, count);
+    case ETUDE_FLOAT: etude_load_floats(to, data, dtype, stride, count); return;
+    case ETUDE_DOUBLE: etude_load_doubles(to, data, dtype, stride, count); return;
+    case ETUDE_LONG: etude_load_ints(to, data, dtype, stride, count); return;
+    default: etude_dtype_convert(to, ETUDE_BOOL, 1, data, dtype, stride, count);
   }
 }
 
@@ -265,17 +258,10 @@ static void repeat(const etude_map *map, uint32_t k, const source *s, size_t cou
 
 static void store_as(void *data, int32_t dtype, const etude_run *run, int32_t written, size_t count) {
   switch (written) {
-    case ETUDE_FLOAT:
-      etude_store_floats(data, dtype, 1, run->floats, count);
-      return;
-    case ETUDE_DOUBLE:
-      etude_store_doubles(data, dtype, 1, run->doubles, count);
-      return;
-    case ETUDE_LONG:
-      etude_store_ints(data, dtype, 1, run->ints, count);
-      return;
-    default:
-      etude_dtype_convert(data, dtype, 1, run->bools, ETUDE_BOOL, 1, count);
+    case ETUDE_FLOAT: etude_store_floats(data, dtype, 1, run->floats, count); return;
+    case ETUDE_DOUBLE: etude_store_doubles(data, dtype, 1, run->doubles, count); return;
+    case ETUDE_LONG: etude_store_ints(data, dtype, 1, run->ints, count); return;
+    default: etude_dtype_convert(data, dtype, 1, run->bools, ETUDE_BOOL, 1, count);
   }
 }
 
@@ -404,12 +390,9 @@ static etude_status check_common(etude_kernel_context *ctx, const etude_op *op, 
 
 static etude_loop_function loop_for(const etude_op *op, int32_t common) {
   switch (etude_dtype_compute(common)) {
-    case ETUDE_FLOAT:
-      return op->on_float;
-    case ETUDE_DOUBLE:
-      return op->on_double;
-    default:
-      return op->on_int;
+    case ETUDE_FLOAT: return op->on_float;
+    case ETUDE_DOUBLE: return op->on_double;
+    default: return op->on_int;
   }
 }
 
@@ -422,8 +405,7 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   if ((op->flags & ETUDE_OP_FLOAT) != 0 && !etude_dtype_is_float(common)) common = ETUDE_FLOAT;
   map.loop = loop_for(op, common);
   if (map.loop == NULL) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "not defined for %y", (int)common);
-  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !etude_dtype_is_float(common) &&
-      etude_operand_has_zero(&operands[1])) {
+  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !etude_dtype_is_float(common) && etude_operand_has_zero(&operands[1])) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "integer division by zero");
   }
   map.count = count;

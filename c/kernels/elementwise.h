@@ -41,8 +41,8 @@ etude_status etude_operand_get(etude_kernel_context *ctx, etude_value *const *ar
 bool etude_operand_has_zero(const etude_operand *operand);
 
 /* PyTorch's result_type: tensors before rank-0 tensors before numbers, within one category (bool, int, float). */
-etude_status etude_common_dtype(
-    etude_kernel_context *ctx, const etude_operand *operands, uint32_t count, int32_t *out_dtype);
+etude_status etude_common_dtype(etude_kernel_context *ctx, const etude_operand *operands, uint32_t count,
+                                int32_t *out_dtype);
 
 /* One pass over the elements of `out`. */
 typedef struct etude_map {
@@ -62,11 +62,11 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
 /* ----- operators as tables of loops ----- */
 
 enum {
-  ETUDE_OP_FLOAT = 1u << 0,     /* integers are computed, and give, float */
-  ETUDE_OP_BOOL = 1u << 1,      /* the loops write bool */
-  ETUDE_OP_EXACT = 1u << 2,     /* numbers beside half tensors are not rounded to half */
-  ETUDE_OP_NO_BOOL = 1u << 3,   /* PyTorch refuses bool */
-  ETUDE_OP_NONZERO = 1u << 4    /* for integers, a zero in the second operand is an error */
+  ETUDE_OP_FLOAT = 1u << 0,   /* integers are computed, and give, float */
+  ETUDE_OP_BOOL = 1u << 1,    /* the loops write bool */
+  ETUDE_OP_EXACT = 1u << 2,   /* numbers beside half tensors are not rounded to half */
+  ETUDE_OP_NO_BOOL = 1u << 3, /* PyTorch refuses bool */
+  ETUDE_OP_NONZERO = 1u << 4  /* for integers, a zero in the second operand is an error */
 };
 
 /* NULL where the operator is not defined for the type. */
@@ -88,10 +88,8 @@ etude_status etude_op_call_bools(etude_kernel_context *ctx, etude_value *const *
                                  const etude_op *op, etude_loop_function on_bools, uint32_t count, uint32_t out_index);
 
 /* Define the kernel of an operator without params whose inputs come first. */
-#define ETUDE_OP_KERNEL(function, op, count, out_index)                            \
-  KERNEL(function) {                                                               \
-    return etude_op_call(ctx, args, arg_count, &(op), (count), (out_index), NULL); \
-  }
+#define ETUDE_OP_KERNEL(function, op, count, out_index)                                               \
+  KERNEL(function) { return etude_op_call(ctx, args, arg_count, &(op), (count), (out_index), NULL); }
 
 /* Iterations are independent: operands are equal to or apart from out. (Clang has a pragma for it too, but warns at
    each loop that calls a function.) */
@@ -112,49 +110,49 @@ etude_status etude_op_call_bools(etude_kernel_context *ctx, etude_value *const *
     setup
 #define ETUDE_LOOP_1(name, T, R, setup, expression) \
   ETUDE_LOOP_HEAD(name, T, R, setup)                \
-    ETUDE_INDEPENDENT                               \
-    for (size_t i = 0; i < count; ++i) {            \
-      const T a = x[i];                             \
-      to[i] = (R)(expression);                      \
-    }                                               \
+  ETUDE_INDEPENDENT                                 \
+  for (size_t i = 0; i < count; ++i) {              \
+    const T a = x[i];                               \
+    to[i] = (R)(expression);                        \
+  }                                                 \
   }
 #define ETUDE_LOOP_2(name, T, R, setup, expression) \
   ETUDE_LOOP_HEAD(name, T, R, setup)                \
-    const T *const y = in[1];                       \
-    ETUDE_INDEPENDENT                               \
-    for (size_t i = 0; i < count; ++i) {            \
-      const T a = x[i];                             \
-      const T b = y[i];                             \
-      to[i] = (R)(expression);                      \
-    }                                               \
+  const T *const y = in[1];                         \
+  ETUDE_INDEPENDENT                                 \
+  for (size_t i = 0; i < count; ++i) {              \
+    const T a = x[i];                               \
+    const T b = y[i];                               \
+    to[i] = (R)(expression);                        \
+  }                                                 \
   }
 #define ETUDE_LOOP_3(name, T, R, setup, expression) \
   ETUDE_LOOP_HEAD(name, T, R, setup)                \
-    const T *const y = in[1];                       \
-    const T *const z = in[2];                       \
-    ETUDE_INDEPENDENT                               \
-    for (size_t i = 0; i < count; ++i) {            \
-      const T a = x[i];                             \
-      const T b = y[i];                             \
-      const T c = z[i];                             \
-      to[i] = (R)(expression);                      \
-    }                                               \
+  const T *const y = in[1];                         \
+  const T *const z = in[2];                         \
+  ETUDE_INDEPENDENT                                 \
+  for (size_t i = 0; i < count; ++i) {              \
+    const T a = x[i];                               \
+    const T b = y[i];                               \
+    const T c = z[i];                               \
+    to[i] = (R)(expression);                        \
+  }                                                 \
   }
 
 /* The same as ETUDE_LOOP_1 without setup, built again for AVX2 and AVX-512 on x86: for loops of many instructions. */
 #if defined(__GNUC__) && defined(__x86_64__)
-#define ETUDE_WIDE_LOOP_1(name, T, R, expression)                                             \
-  ETUDE_LOOP_1(name##_plain, T, R, , expression)                                              \
-  __attribute__((target("avx2,fma"))) ETUDE_LOOP_1(name##_avx2, T, R, , expression)           \
-  __attribute__((target("avx512f,avx2,fma"))) ETUDE_LOOP_1(name##_avx512, T, R, , expression) \
-  static void name(void *out, const void *const *in, size_t count, const void *params) {      \
-    if (__builtin_cpu_supports("avx512f")) {                                                  \
-      name##_avx512(out, in, count, params);                                                  \
-    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {             \
-      name##_avx2(out, in, count, params);                                                    \
-    } else {                                                                                  \
-      name##_plain(out, in, count, params);                                                   \
-    }                                                                                         \
+#define ETUDE_WIDE_LOOP_1(name, T, R, expression)                                                                   \
+  ETUDE_LOOP_1(name##_plain, T, R, , expression)                                                                    \
+  __attribute__((target("avx2,fma"))) ETUDE_LOOP_1(name##_avx2, T, R, , expression)                                 \
+      __attribute__((target("avx512f,avx2,fma"))) ETUDE_LOOP_1(name##_avx512, T, R, , expression) static void name( \
+          void *out, const void *const *in, size_t count, const void *params) {                                     \
+    if (__builtin_cpu_supports("avx512f")) {                                                                        \
+      name##_avx512(out, in, count, params);                                                                        \
+    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {                                   \
+      name##_avx2(out, in, count, params);                                                                          \
+    } else {                                                                                                        \
+      name##_plain(out, in, count, params);                                                                         \
+    }                                                                                                               \
   }
 #else
 #define ETUDE_WIDE_LOOP_1(name, T, R, expression) ETUDE_LOOP_1(name, T, R, , expression)

@@ -6,8 +6,8 @@
 #include "division.h"
 #include "elementwise.h"
 
-#define REALS(name, on_float, on_double)               \
-  ETUDE_LOOP_2(name##_float, float, float, , on_float) \
+#define REALS(name, on_float, on_double)                   \
+  ETUDE_LOOP_2(name##_float, float, float, , on_float)     \
   ETUDE_LOOP_2(name##_double, double, double, , on_double)
 #define INTS(name, on_int) ETUDE_LOOP_2(name##_int, int64_t, int64_t, , on_int)
 #define TESTS(name, test)                              \
@@ -25,11 +25,11 @@
 /* ----- sums and products ----- */
 
 /* The forms with a factor (alpha, in p) and, for the usual factor of one, without. */
-#define SUMS(name, plain, scaled, plain_int, scaled_int)                                      \
-  REALS(name, plain, plain)                                                                   \
-  INTS(name, plain_int)                                                                       \
-  ETUDE_LOOP_2(name##_scaled_float, float, float, const float alpha = (float)p[0].d;, scaled) \
-  ETUDE_LOOP_2(name##_scaled_double, double, double, const double alpha = p[0].d;, scaled)    \
+#define SUMS(name, plain, scaled, plain_int, scaled_int)                                           \
+  REALS(name, plain, plain)                                                                        \
+  INTS(name, plain_int)                                                                            \
+  ETUDE_LOOP_2(name##_scaled_float, float, float, const float alpha = (float)p[0].d;, scaled)      \
+  ETUDE_LOOP_2(name##_scaled_double, double, double, const double alpha = p[0].d;, scaled)         \
   ETUDE_LOOP_2(name##_scaled_int, int64_t, int64_t, const uint64_t alpha = U(p[0].i);, scaled_int)
 
 SUMS(add, a + b, a + alpha * b, U(a) + U(b), U(a) + alpha * U(b))
@@ -55,16 +55,16 @@ static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uin
   return etude_op_run(ctx, alpha.d == 1 ? plain : scaled, operands, 2, out, &alpha);
 }
 
-#define SUM(name, flags)       \
-  OP_ANY(name, flags)          \
-  OP_ANY(name##_scaled, flags) \
+#define SUM(name, flags)                                                                               \
+  OP_ANY(name, flags)                                                                                  \
+  OP_ANY(name##_scaled, flags)                                                                         \
   KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op); }
 
 SUM(add, 0)
 SUM(sub, ETUDE_OP_NO_BOOL)
 SUM(rsub, ETUDE_OP_NO_BOOL)
 
-REALS(mul, a * b, a * b)
+REALS(mul, a *b, a *b)
 INTS(mul, U(a) * U(b))
 OP_ANY(mul, ETUDE_OP_EXACT)
 BINARY(mul)
@@ -144,7 +144,7 @@ static const etude_op pow_exact_op = {pow_float, pow_double, pow_int, ETUDE_OP_N
   OP_REAL(name, 0)
 FIXED_POWER(pow_half, sqrtf(a), sqrt(a))
 FIXED_POWER(pow_2, a *a, a *a)
-FIXED_POWER(pow_3, a *a *a, a *a *a)
+FIXED_POWER(pow_3, a * a * a, a * a * a)
 FIXED_POWER(pow_minus_half, 1 / sqrtf(a), 1 / sqrt(a))
 
 /* PyTorch takes square roots for float and double alone, which shows at -inf and -0. */
@@ -220,13 +220,11 @@ TEST(gt, a > b)
 TEST(ge, a >= b)
 
 /* And over bytes, for masks. */
-#define LOGICAL(name, test)                                                           \
-  TESTS(name, test)                                                                   \
-  OP_ANY(name, ETUDE_OP_BOOL)                                                         \
-  ETUDE_LOOP_2(name##_bools, uint8_t, uint8_t, , test)                                \
-  KERNEL(etude_aten_##name##_out) {                                                   \
-    return etude_op_call_bools(ctx, args, arg_count, &name##_op, name##_bools, 2, 2); \
-  }
+#define LOGICAL(name, test)                            \
+  TESTS(name, test)                                    \
+  OP_ANY(name, ETUDE_OP_BOOL)                          \
+  ETUDE_LOOP_2(name##_bools, uint8_t, uint8_t, , test) \
+  KERNEL(etude_aten_##name##_out) { return etude_op_call_bools(ctx, args, arg_count, &name##_op, name##_bools, 2, 2); }
 
 LOGICAL(logical_and, (a != 0) & (b != 0))
 LOGICAL(logical_or, (a != 0) | (b != 0))
@@ -234,14 +232,12 @@ LOGICAL(logical_xor, (a != 0) ^ (b != 0))
 
 /* ----- bits ----- */
 
-#define BITS(name, on_int, on_bools)                                              \
-  INTS(name, on_int)                                                              \
-  OP_INT(name, 0)                                                                 \
-  KERNEL(etude_aten_##name##_out) {                                               \
-    return etude_op_call_bools(ctx, args, arg_count, &name##_op, on_bools, 2, 2); \
-  }
+#define BITS(name, on_int, on_bools)                                                                                \
+  INTS(name, on_int)                                                                                                \
+  OP_INT(name, 0)                                                                                                   \
+  KERNEL(etude_aten_##name##_out) { return etude_op_call_bools(ctx, args, arg_count, &name##_op, on_bools, 2, 2); }
 
-BITS(bitwise_and, a & b, logical_and_bools)
+BITS(bitwise_and, a &b, logical_and_bools)
 BITS(bitwise_or, a | b, logical_or_bools)
 BITS(bitwise_xor, a ^ b, logical_xor_bools)
 

@@ -125,14 +125,16 @@ static etude_status choose(etude_kernel_context *ctx, const etude_operand *condi
                            const etude_operand *otherwise, int32_t common, etude_tensor *out) {
   const int32_t compute = etude_dtype_compute(common);
   const etude_map map = {
-    {*condition, *then, *otherwise},
-    {ETUDE_BOOL, compute, compute},
-    common,
-    3,
-    compute,
-    common,
-    compute == ETUDE_FLOAT ? choose_float : compute == ETUDE_DOUBLE ? choose_double : choose_int,
-    NULL,
+      {*condition, *then, *otherwise},
+      {ETUDE_BOOL, compute, compute},
+      common,
+      3,
+      compute,
+      common,
+      compute == ETUDE_FLOAT    ? choose_float
+      : compute == ETUDE_DOUBLE ? choose_double
+                                : choose_int,
+      NULL,
   };
   if (condition->dtype != ETUDE_BOOL && condition->dtype != ETUDE_BYTE) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the condition must be bool, is %y", (int)condition->dtype);
@@ -167,8 +169,8 @@ KERNEL(etude_aten_masked_fill_out) {
 /* p: value. */
 ETUDE_LOOP_3(addcmul_float, float, float, const float value = (float)p[0].d;, a + value * b * c)
 ETUDE_LOOP_3(addcmul_double, double, double, const double value = p[0].d;, a + value * b * c)
-ETUDE_LOOP_3(addcmul_int, int64_t, int64_t, const uint64_t value = (uint64_t)p[0].i;,
-             (uint64_t)a + value * (uint64_t)b * (uint64_t)c)
+ETUDE_LOOP_3(addcmul_int, int64_t, int64_t, const uint64_t value = (uint64_t)p[0].i;
+             , (uint64_t)a + value * (uint64_t)b * (uint64_t)c)
 static const etude_op addcmul_op = {addcmul_float, addcmul_double, addcmul_int, ETUDE_OP_NO_BOOL};
 ETUDE_LOOP_3(addcdiv_float, float, float, const float value = (float)p[0].d;, a + value * b / c)
 ETUDE_LOOP_3(addcdiv_double, double, double, const double value = p[0].d;, a + value * b / c)

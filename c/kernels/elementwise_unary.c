@@ -16,8 +16,8 @@
   ETUDE_LOOP_1(name##_float, float, float, setup_float, on_float)        \
   ETUDE_LOOP_1(name##_double, double, double, setup_double, on_double)
 /* The same for floats worth a build for wider vectors. */
-#define LOOPS_WIDE(name, on_float, on_double)             \
-  ETUDE_WIDE_LOOP_1(name##_float, float, float, on_float) \
+#define LOOPS_WIDE(name, on_float, on_double)              \
+  ETUDE_WIDE_LOOP_1(name##_float, float, float, on_float)  \
   ETUDE_LOOP_1(name##_double, double, double, , on_double)
 #define LOOPS_INT(name, on_int) ETUDE_LOOP_1(name##_int, int64_t, int64_t, , on_int)
 #define LOOPS_TEST(name, on_real, on_int)                 \
@@ -104,8 +104,8 @@ LOOPS_REAL(sign, , (a > 0) - (a < 0), , (a > 0) - (a < 0))
 LOOPS_INT(sign, (a > 0) - (a < 0))
 UNARY_ANY(sign, 0)
 
-LOOPS_REAL(square, , a * a, , a * a)
-LOOPS_INT(square, (uint64_t)a * (uint64_t)a)
+LOOPS_REAL(square, , a *a, , a *a)
+LOOPS_INT(square, (uint64_t)a *(uint64_t)a)
 UNARY_ANY(square, 0)
 
 LOOPS_REAL(frac, , a - truncf(a), , a - trunc(a))
@@ -154,7 +154,7 @@ UNARY_ANY(relu, ETUDE_OP_NO_BOOL)
 
 #define UNARY_REAL_OP(name) static const etude_op name##_op = {name##_float, name##_double, NULL, 0};
 
-LOOPS_WIDE(silu, a * etude_sigmoidf(a), a / (1 + exp(-a)))
+LOOPS_WIDE(silu, a *etude_sigmoidf(a), a / (1 + exp(-a)))
 UNARY_REAL_OP(silu)
 ETUDE_OP_KERNEL(etude_aten_silu_out, silu_op, 1, 1)
 
@@ -163,7 +163,7 @@ ETUDE_OP_KERNEL(etude_aten_silu_out, silu_op, 1, 1)
 LOOPS_REAL(hardsigmoid, , HARD_SIGMOID(a), , HARD_SIGMOID(a))
 UNARY_REAL_OP(hardsigmoid)
 ETUDE_OP_KERNEL(etude_aten_hardsigmoid_out, hardsigmoid_op, 1, 1)
-LOOPS_REAL(hardswish, , a * HARD_SIGMOID(a), , a * HARD_SIGMOID(a))
+LOOPS_REAL(hardswish, , a *HARD_SIGMOID(a), , a *HARD_SIGMOID(a))
 UNARY_REAL_OP(hardswish)
 ETUDE_OP_KERNEL(etude_aten_hardswish_out, hardswish_op, 1, 1)
 
@@ -205,7 +205,7 @@ static etude_tensor half_of(const etude_tensor *self, uint32_t dim, bool upper, 
 }
 
 /* (self, dim, out, out): the lower half along dim, times the sigmoid of the upper one. */
-ETUDE_LOOP_2(glu_float, float, float, , a * etude_sigmoidf(b))
+ETUDE_LOOP_2(glu_float, float, float, , a *etude_sigmoidf(b))
 ETUDE_LOOP_2(glu_double, double, double, , a / (1 + exp(-b)))
 UNARY_REAL_OP(glu)
 KERNEL(etude_aten_glu_out) {
@@ -231,8 +231,8 @@ KERNEL(etude_aten_glu_out) {
   return etude_op_run(ctx, &glu_op, operands, 2, out, NULL);
 }
 
-LOOPS_REAL(leaky_relu, const float slope = (float)p[0].d;, a > 0 ? a : a * slope, const double slope = p[0].d;,
-           a > 0 ? a : a * slope)
+LOOPS_REAL(leaky_relu, const float slope = (float)p[0].d;, a > 0 ? a : a * slope, const double slope = p[0].d;
+           , a > 0 ? a : a * slope)
 UNARY_REAL_OP(leaky_relu)
 KERNEL(etude_aten_leaky_relu_out) {
   etude_scalar slope;
@@ -257,11 +257,11 @@ KERNEL(etude_aten_elu_out) {
 }
 
 /* p: beta, threshold. */
-#define SOFTPLUS_SETUP(T)   \
-  const T beta = (T)p[0].d; \
+#define SOFTPLUS_SETUP(T)        \
+  const T beta = (T)p[0].d;      \
   const T threshold = (T)p[1].d;
-LOOPS_REAL(softplus, SOFTPLUS_SETUP(float), a * beta > threshold ? a : log1pf(expf(a * beta)) / beta,
-           SOFTPLUS_SETUP(double), a * beta > threshold ? a : log1p(exp(a * beta)) / beta)
+LOOPS_REAL(softplus, SOFTPLUS_SETUP(float), a *beta > threshold ? a : log1pf(expf(a * beta)) / beta,
+           SOFTPLUS_SETUP(double), a *beta > threshold ? a : log1p(exp(a * beta)) / beta)
 UNARY_REAL_OP(softplus)
 KERNEL(etude_aten_softplus_out) {
   etude_scalar params[2];

@@ -34,8 +34,8 @@ static etude_status fill_int(etude_kernel_context *ctx, int64_t number, etude_te
 }
 
 /* The out of a kernel that takes `wanted` arguments, resized to the list of sizes that is the first. */
-static etude_status open_sized(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted, etude_tensor **out) {
+static etude_status open_sized(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                               etude_tensor **out) {
   int64_t sizes[ETUDE_MAX_RANK];
   uint32_t rank;
   TRY(etude_arg_count(ctx, arg_count, wanted));
@@ -45,8 +45,8 @@ static etude_status open_sized(
 }
 
 /* The same, resized like the tensor that is the first. */
-static etude_status open_like(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted, etude_tensor **out) {
+static etude_status open_like(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                              etude_tensor **out) {
   etude_tensor *self;
   etude_view view;
   TRY(etude_arg_count(ctx, arg_count, wanted));
@@ -170,9 +170,8 @@ static etude_status check_real(etude_kernel_context *ctx, const etude_tensor *ou
   return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
 }
 
-static etude_status arange(
-    etude_kernel_context *ctx, const etude_scalar *start, const etude_scalar *end, const etude_scalar *step,
-    etude_tensor *out) {
+static etude_status arange(etude_kernel_context *ctx, const etude_scalar *start, const etude_scalar *end,
+                           const etude_scalar *step, etude_tensor *out) {
   const double exact = ceil((end->d - start->d) / step->d);
   int64_t count;
   TRY(check_real(ctx, out));

@@ -94,24 +94,24 @@ static void find_row(const sampling *s, int64_t n, int64_t oh) {
 
 /* ---- samples ---- */
 
-#define DEFINE_SAMPLE(real)                                                           \
-  static void sample_##real(const sampling *s, const real *plane) {                   \
-    real *result = s->result;                                                         \
-    for (int32_t o = 0; o < s->grid->sizes[2]; ++o) {                                 \
-      const taps *columns = &s->columns[o], *rows = &s->rows[o];                      \
-      real sum = 0;                                                                   \
-      for (uint32_t j = 0; j < s->count; ++j) {                                       \
-        if (rows->index[j] < 0) continue;                                             \
-        const real *row = plane + rows->index[j] * s->image.strides[1];               \
-        real part = 0;                                                                \
-        for (uint32_t k = 0; k < s->count; ++k) {                                     \
-          if (columns->index[k] < 0) continue;                                        \
+#define DEFINE_SAMPLE(real)                                                                \
+  static void sample_##real(const sampling *s, const real *plane) {                        \
+    real *result = s->result;                                                              \
+    for (int32_t o = 0; o < s->grid->sizes[2]; ++o) {                                      \
+      const taps *columns = &s->columns[o], *rows = &s->rows[o];                           \
+      real sum = 0;                                                                        \
+      for (uint32_t j = 0; j < s->count; ++j) {                                            \
+        if (rows->index[j] < 0) continue;                                                  \
+        const real *row = plane + rows->index[j] * s->image.strides[1];                    \
+        real part = 0;                                                                     \
+        for (uint32_t k = 0; k < s->count; ++k) {                                          \
+          if (columns->index[k] < 0) continue;                                             \
           part += (real)columns->weight[k] * row[columns->index[k] * s->image.strides[2]]; \
-        }                                                                             \
-        sum += (real)rows->weight[j] * part;                                          \
-      }                                                                               \
-      result[o] = sum;                                                                \
-    }                                                                                 \
+        }                                                                                  \
+        sum += (real)rows->weight[j] * part;                                               \
+      }                                                                                    \
+      result[o] = sum;                                                                     \
+    }                                                                                      \
   }
 
 DEFINE_SAMPLE(float)
@@ -173,8 +173,7 @@ static etude_status check(etude_kernel_context *ctx, const sampling *s) {
   }
   if (in->rank != 4 || grid->rank != 4 || grid->sizes[0] != in->sizes[0] || grid->sizes[3] != 2) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT,
-                             "wants images [N, C, H, W] and a grid [N, OH, OW, 2], not %T and %T",
-                             in, grid);
+                             "wants images [N, C, H, W] and a grid [N, OH, OW, 2], not %T and %T", in, grid);
   }
   if (in->sizes[2] == 0 || in->sizes[3] == 0) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot sample the empty images of %T", in);

@@ -38,8 +38,8 @@ static etude_status open_pair(etude_kernel_context *ctx, etude_value *const *arg
 }
 
 /* Dimension argument `index` of a tensor that is seen as having at least one. */
-static etude_status get_dim(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const etude_view *view, uint32_t *out) {
+static etude_status get_dim(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const etude_view *view,
+                            uint32_t *out) {
   int64_t dim;
   TRY(etude_arg_int(ctx, args, index, &dim));
   return etude_arg_dim(ctx, dim, view->rank, out);
@@ -74,8 +74,8 @@ static etude_status load_indices(etude_kernel_context *ctx, const etude_tensor *
 }
 
 /* Which elements of a view are not zero, in row-major order; NULL if it is empty. */
-static etude_status load_bools(
-    etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *from, uint8_t **out, int64_t *out_count) {
+static etude_status load_bools(etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *from,
+                               uint8_t **out, int64_t *out_count) {
   etude_view dense;
   etude_view_dense(&dense, from->sizes, from->rank);
   const int64_t numel = etude_view_numel(from);
@@ -133,11 +133,11 @@ static etude_status no_broadcast(etude_kernel_context *ctx, const etude_tensor *
 
 /* The dimensions of an indexed tensor are in part replaced by those of a list of indices. */
 typedef struct selection {
-  int64_t count;    /* of indices */
-  int64_t *offsets; /* of what each index selects, in the indexed tensor */
+  int64_t count;                 /* of indices */
+  int64_t *offsets;              /* of what each index selects, in the indexed tensor */
   int64_t sizes[ETUDE_MAX_RANK]; /* of the list of indices */
   uint32_t rank;
-  uint32_t place; /* its dimensions stand before this one of the rest */
+  uint32_t place;  /* its dimensions stand before this one of the rest */
   etude_view rest; /* the dimensions that are not indexed */
 } selection;
 
@@ -171,8 +171,9 @@ static void add_slice(char *dst, const char *src, int32_t dtype, const etude_loo
       etude_element_set_double(dst, dtype, to,
                                etude_element_double(dst, dtype, to) + etude_element_double(src, dtype, from));
     } else {
-      etude_element_set_int(dst, dtype, to, (int64_t)((uint64_t)etude_element_int(dst, dtype, to) +
-                                                      (uint64_t)etude_element_int(src, dtype, from)));
+      etude_element_set_int(
+          dst, dtype, to,
+          (int64_t)((uint64_t)etude_element_int(dst, dtype, to) + (uint64_t)etude_element_int(src, dtype, from)));
     }
   } while (etude_loop_next(loop, loop->rank, &at));
 }
@@ -315,8 +316,8 @@ typedef struct axes {
 } axes;
 
 /* Turn a mask over the dimensions from `dim` on into a list of indices for each. */
-static etude_status add_mask(
-    etude_kernel_context *ctx, const etude_view *self, const etude_tensor *mask, uint32_t dim, axes *a) {
+static etude_status add_mask(etude_kernel_context *ctx, const etude_view *self, const etude_tensor *mask, uint32_t dim,
+                             axes *a) {
   etude_view view;
   etude_view_of(&view, mask);
   const etude_view *const views[1] = {&view};
@@ -348,8 +349,8 @@ static etude_status add_mask(
 }
 
 /* Read the list of index tensors that is argument 1. `out_split`: a dimension without index stands between two. */
-static etude_status read_axes(
-    etude_kernel_context *ctx, etude_value *const *args, const etude_view *self, axes *a, bool *out_split) {
+static etude_status read_axes(etude_kernel_context *ctx, etude_value *const *args, const etude_view *self, axes *a,
+                              bool *out_split) {
   uint32_t count;
   uint32_t dim = 0;
   TRY(etude_arg_list(ctx, args, 1, &count));
@@ -400,8 +401,8 @@ static etude_status add_axis(etude_kernel_context *ctx, const etude_view *self, 
 }
 
 /* Read the list of index tensors that is argument 1, for a tensor seen as `self`. */
-static etude_status select_by_tensors(
-    etude_kernel_context *ctx, etude_value *const *args, const etude_view *self, selection *s) {
+static etude_status select_by_tensors(etude_kernel_context *ctx, etude_value *const *args, const etude_view *self,
+                                      selection *s) {
   axes a;
   bool split;
   TRY(read_axes(ctx, args, self, &a, &split));
@@ -451,8 +452,8 @@ static etude_status copy_self(etude_kernel_context *ctx, const etude_tensor *sel
 }
 
 /* out[indices] = or += values, with `out` a copy of self. */
-static etude_status index_put(
-    etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self, etude_tensor *out) {
+static etude_status index_put(etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self,
+                              etude_tensor *out) {
   etude_tensor *values;
   etude_view view, whole, from;
   selection s;
@@ -613,8 +614,7 @@ static etude_status scatter(etude_kernel_context *ctx, etude_value *const *args,
   return point_all(ctx, &p, out->data, src, out->scalar_type, add ? add_element : scatter_element);
 }
 
-static etude_status scatter_src(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool add) {
+static etude_status scatter_src(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool add) {
   etude_tensor *self, *src, *out;
   etude_view view;
   TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
@@ -938,8 +938,7 @@ KERNEL(etude_aten_topk_values) {
 }
 
 /* Arguments from `first` on: dim, descending, values (if any), indices. All sorts here are stable. */
-static etude_status sort_from(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t first, bool with_values) {
+static etude_status sort_from(etude_kernel_context *ctx, etude_value *const *args, uint32_t first, bool with_values) {
   sorting s;
   s.wanted = -1;
   s.values = NULL;

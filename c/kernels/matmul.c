@@ -97,8 +97,8 @@ static etude_status multiply(etude_kernel_context *ctx, etude_value *const *args
   return product(ctx, a, b, NULL, NULL, NULL, out, rank);
 }
 
-static etude_status multiply_add(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t rank) {
+static etude_status multiply_add(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                 uint32_t rank) {
   etude_tensor *base, *a, *b, *out;
   etude_scalar beta, alpha;
   TRY(etude_arg_count(ctx, arg_count, 7));

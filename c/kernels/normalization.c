@@ -112,12 +112,12 @@ static double parameter(const etude_tensor *tensor, size_t index, double fallbac
 typedef struct layer {
   etude_tensor *in, *out, *mean, *rstd, *weight, *bias;
   uint32_t lead;
-  size_t row;    /* elements */
+  size_t row; /* elements */
   double eps;
-  bool wide;     /* compute in double */
+  bool wide;                /* compute in double */
   bool in_dense, out_dense; /* rows are dense floats */
-  void *buffer;  /* a row of the compute type, or NULL */
-  void *weights, *biases; /* dense and of the compute type, or NULL */
+  void *buffer;             /* a row of the compute type, or NULL */
+  void *weights, *biases;   /* dense and of the compute type, or NULL */
   etude_view in_row, out_row, dense_row;
 } layer;
 
@@ -146,8 +146,7 @@ static void *row_at(const etude_tensor *tensor, int64_t offset) {
   return (char *)tensor->data + (size_t)offset * etude_scalar_size(tensor->scalar_type);
 }
 
-static etude_status dense_parameter(
-    etude_kernel_context *ctx, const etude_tensor *tensor, const layer *l, void **out) {
+static etude_status dense_parameter(etude_kernel_context *ctx, const etude_tensor *tensor, const layer *l, void **out) {
   const int32_t compute = l->wide ? ETUDE_DOUBLE : ETUDE_FLOAT;
   *out = NULL;
   if (tensor == NULL) return ETUDE_OK;
@@ -438,20 +437,20 @@ typedef struct batch_norm {
 } batch_norm;
 
 /* Fold statistics, weight and bias into scale and shift; `spare` has room for one value per channel too. */
-#define DEFINE_FOLD(real, load, root)                                                                               \
-  static void fold_##real(const batch_norm *b, real *scale, real *shift, real *spare) {                             \
-    load(scale, b->variance->data, b->variance->scalar_type, (size_t)b->variance->strides[0], b->channels);         \
-    load(shift, b->mean->data, b->mean->scalar_type, (size_t)b->mean->strides[0], b->channels);                     \
-    for (size_t c = 0; c < b->channels; ++c) scale[c] = 1 / root(scale[c] + (real)b->eps);                          \
-    if (b->weight != NULL) {                                                                                        \
-      load(spare, b->weight->data, b->weight->scalar_type, (size_t)b->weight->strides[0], b->channels);             \
-      for (size_t c = 0; c < b->channels; ++c) scale[c] *= spare[c];                                                \
-    }                                                                                                               \
-    for (size_t c = 0; c < b->channels; ++c) shift[c] = -shift[c] * scale[c];                                       \
-    if (b->bias != NULL) {                                                                                          \
-      load(spare, b->bias->data, b->bias->scalar_type, (size_t)b->bias->strides[0], b->channels);                   \
-      for (size_t c = 0; c < b->channels; ++c) shift[c] += spare[c];                                                \
-    }                                                                                                               \
+#define DEFINE_FOLD(real, load, root)                                                                       \
+  static void fold_##real(const batch_norm *b, real *scale, real *shift, real *spare) {                     \
+    load(scale, b->variance->data, b->variance->scalar_type, (size_t)b->variance->strides[0], b->channels); \
+    load(shift, b->mean->data, b->mean->scalar_type, (size_t)b->mean->strides[0], b->channels);             \
+    for (size_t c = 0; c < b->channels; ++c) scale[c] = 1 / root(scale[c] + (real)b->eps);                  \
+    if (b->weight != NULL) {                                                                                \
+      load(spare, b->weight->data, b->weight->scalar_type, (size_t)b->weight->strides[0], b->channels);     \
+      for (size_t c = 0; c < b->channels; ++c) scale[c] *= spare[c];                                        \
+    }                                                                                                       \
+    for (size_t c = 0; c < b->channels; ++c) shift[c] = -shift[c] * scale[c];                               \
+    if (b->bias != NULL) {                                                                                  \
+      load(spare, b->bias->data, b->bias->scalar_type, (size_t)b->bias->strides[0], b->channels);           \
+      for (size_t c = 0; c < b->channels; ++c) shift[c] += spare[c];                                        \
+    }                                                                                                       \
   }
 DEFINE_FOLD(float, etude_load_floats, sqrtf)
 DEFINE_FOLD(double, etude_load_doubles, sqrt)
@@ -517,8 +516,8 @@ static etude_status run_batch_norm(etude_kernel_context *ctx, batch_norm *b) {
 }
 
 /* Arguments up to the bias, and those whose places differ between the operators. */
-static etude_status read_batch_norm(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out, batch_norm *b) {
+static etude_status read_batch_norm(etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out,
+                                    batch_norm *b) {
   TRY(etude_arg_tensor(ctx, args, 0, &b->in));
   TRY(etude_arg_tensor_or_none(ctx, args, 1, &b->weight));
   TRY(etude_arg_tensor_or_none(ctx, args, 2, &b->bias));
@@ -534,8 +533,8 @@ static etude_status read_batch_norm(
   return ETUDE_OK;
 }
 
-static etude_status given_statistics(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out, batch_norm *b) {
+static etude_status given_statistics(etude_kernel_context *ctx, etude_value *const *args, uint32_t eps, uint32_t out,
+                                     batch_norm *b) {
   const int32_t empty = 0;
   etude_tensor *save_mean, *save_invstd;
   TRY(read_batch_norm(ctx, args, eps, out, b));

@@ -18,13 +18,13 @@ typedef struct window {
 } window;
 
 struct pool {
-  const etude_tensor *in, *out, *indices; /* indices: of max_pool, else NULL */
+  const etude_tensor *in, *out, *indices;                /* indices: of max_pool, else NULL */
   window (*place)(const pool *p, uint32_t d, int64_t o); /* window of output position o */
   int64_t in_sizes[2], out_sizes[2];
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   bool include_padding;
-  int64_t divisor; /* 0: by the size of the window */
-  int32_t compute; /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
+  int64_t divisor;    /* 0: by the size of the window */
+  int32_t compute;    /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
   size_t row, column; /* strides of a plane, as it is computed with */
 };
 
@@ -68,38 +68,38 @@ static int64_t least_int(int32_t dtype) {
 
 /* Average: a row of averages. Largest: a row of largest elements and their places in the plane; nan is largest, and
    the last nan wins, as the first of other equal elements. */
-#define DEFINE_ROWS(real, lowest)                                                                                   \
-  static void average_##real(const pool *p, const real *plane, int64_t oh, real *out) {                             \
-    const window rows = p->place(p, 0, oh);                                                                         \
-    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                              \
-      const window columns = p->place(p, 1, ow);                                                                    \
-      const int64_t divisor = window_divisor(p, &rows, &columns);                                                   \
-      real sum = 0;                                                                                                 \
-      for (int64_t h = rows.begin; h < rows.end; ++h) {                                                             \
-        const real *row = plane + (size_t)h * p->row;                                                               \
-        for (int64_t w = columns.begin; w < columns.end; ++w) sum += row[(size_t)w * p->column];                    \
-      }                                                                                                             \
-      out[ow] = divisor == 0 ? 0 : sum / (real)divisor;                                                             \
-    }                                                                                                               \
-  }                                                                                                                 \
-  static void largest_##real(const pool *p, const real *plane, int64_t oh, real *out, int64_t *indices) {           \
-    const window rows = p->place(p, 0, oh);                                                                         \
-    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                              \
-      const window columns = p->place(p, 1, ow);                                                                    \
-      int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                                   \
-      real value = lowest;                                                                                          \
-      for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                                  \
-        const real *row = plane + (size_t)h * p->row;                                                               \
-        for (int64_t w = columns.begin; w < columns.end; w += columns.step) {                                       \
-          const real candidate = row[(size_t)w * p->column];                                                        \
-          if (!(candidate > value) && candidate == candidate) continue;                                             \
-          value = candidate;                                                                                        \
-          best = h * p->in_sizes[1] + w;                                                                            \
-        }                                                                                                           \
-      }                                                                                                             \
-      out[ow] = value;                                                                                              \
-      indices[ow] = best;                                                                                           \
-    }                                                                                                               \
+#define DEFINE_ROWS(real, lowest)                                                                         \
+  static void average_##real(const pool *p, const real *plane, int64_t oh, real *out) {                   \
+    const window rows = p->place(p, 0, oh);                                                               \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                    \
+      const window columns = p->place(p, 1, ow);                                                          \
+      const int64_t divisor = window_divisor(p, &rows, &columns);                                         \
+      real sum = 0;                                                                                       \
+      for (int64_t h = rows.begin; h < rows.end; ++h) {                                                   \
+        const real *row = plane + (size_t)h * p->row;                                                     \
+        for (int64_t w = columns.begin; w < columns.end; ++w) sum += row[(size_t)w * p->column];          \
+      }                                                                                                   \
+      out[ow] = divisor == 0 ? 0 : sum / (real)divisor;                                                   \
+    }                                                                                                     \
+  }                                                                                                       \
+  static void largest_##real(const pool *p, const real *plane, int64_t oh, real *out, int64_t *indices) { \
+    const window rows = p->place(p, 0, oh);                                                               \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                    \
+      const window columns = p->place(p, 1, ow);                                                          \
+      int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                         \
+      real value = lowest;                                                                                \
+      for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                        \
+        const real *row = plane + (size_t)h * p->row;                                                     \
+        for (int64_t w = columns.begin; w < columns.end; w += columns.step) {                             \
+          const real candidate = row[(size_t)w * p->column];                                              \
+          if (!(candidate > value) && candidate == candidate) continue;                                   \
+          value = candidate;                                                                              \
+          best = h * p->in_sizes[1] + w;                                                                  \
+        }                                                                                                 \
+      }                                                                                                   \
+      out[ow] = value;                                                                                    \
+      indices[ow] = best;                                                                                 \
+    }                                                                                                     \
   }
 
 DEFINE_ROWS(float, -HUGE_VALF)

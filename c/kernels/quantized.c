@@ -162,8 +162,14 @@ static etude_status get_token_operands(etude_kernel_context *ctx, etude_value *c
 
 static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) {
   const etude_map map = {
-    {call->self, call->scale, call->zero}, {ETUDE_FLOAT, ETUDE_DOUBLE, ETUDE_LONG}, ETUDE_NO_DTYPE, 3, ETUDE_LONG,
-    call->out->scalar_type, quantize_loop, &call->range,
+      {call->self, call->scale, call->zero},
+      {ETUDE_FLOAT, ETUDE_DOUBLE, ETUDE_LONG},
+      ETUDE_NO_DTYPE,
+      3,
+      ETUDE_LONG,
+      call->out->scalar_type,
+      quantize_loop,
+      &call->range,
   };
   if (!etude_dtype_is_float(call->self.dtype)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "only floats are quantised, not %y", (int)call->self.dtype);
@@ -173,8 +179,14 @@ static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) 
 
 static etude_status dequantize(etude_kernel_context *ctx, const quant_call *call) {
   const etude_map map = {
-    {call->self, call->scale, call->zero}, {ETUDE_LONG, ETUDE_DOUBLE, ETUDE_LONG}, ETUDE_NO_DTYPE, 3, ETUDE_FLOAT,
-    ETUDE_FLOAT, dequantize_loop, NULL,
+      {call->self, call->scale, call->zero},
+      {ETUDE_LONG, ETUDE_DOUBLE, ETUDE_LONG},
+      ETUDE_NO_DTYPE,
+      3,
+      ETUDE_FLOAT,
+      ETUDE_FLOAT,
+      dequantize_loop,
+      NULL,
   };
   if (!etude_dtype_is_int(call->self.dtype)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "only integers are dequantised, not %y",
@@ -333,7 +345,7 @@ KERNEL(etude_quantized_choose_per_token) {
 typedef struct table {
   const etude_tensor *weight, *scales, *zeros;
   uint32_t bits;
-  size_t width; /* elements of a row */
+  size_t width;  /* elements of a row */
   size_t groups; /* scales of a row */
 } table;
 

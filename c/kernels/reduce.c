@@ -186,7 +186,8 @@ static void have_inner(etude_loop *loop) {
 }
 
 static void plan_walk(const request *r, const etude_reduction *reduction, const etude_view *self, walk *w) {
-  const int32_t decides = (reduction->flags & ETUDE_REDUCE_BY_OUT) != 0 ? r->outs[0]->scalar_type : r->self->scalar_type;
+  const int32_t decides =
+      (reduction->flags & ETUDE_REDUCE_BY_OUT) != 0 ? r->outs[0]->scalar_type : r->self->scalar_type;
   w->reducer = reduction->reducer;
   w->parameter = r->parameter;
   w->data = r->self->data;
@@ -340,8 +341,8 @@ static etude_status run_walk(const request *r, const walk *w) {
   return ETUDE_OK;
 }
 
-etude_status etude_reduce(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_reduction *reduction) {
+etude_status etude_reduce(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                          const etude_reduction *reduction) {
   request r;
   walk w;
   etude_view self;
@@ -429,17 +430,17 @@ static void finish_prod(const etude_accumulator *acc, double parameter, etude_re
 }
 
 /* The first element that none is `better` than, and where it stands; nan is better than any number. */
-#define DEFINE_EXTREME(name, type, field, better)                                              \
+#define DEFINE_EXTREME(name, type, field, better)                                             \
   static void name(etude_accumulator *acc, const type *run, size_t count, double parameter) { \
-    type best = acc->count == 0 ? run[0] : (type)acc->field;                                   \
-    (void)parameter;                                                                           \
-    for (size_t i = 0; i < count; ++i) {                                                       \
-      if (run[i] better best || (run[i] != run[i] && best == best)) {                          \
-        best = run[i];                                                                         \
-        acc->at = acc->count + (int64_t)i;                                                     \
-      }                                                                                        \
-    }                                                                                          \
-    acc->field = best;                                                                         \
+    type best = acc->count == 0 ? run[0] : (type)acc->field;                                  \
+    (void)parameter;                                                                          \
+    for (size_t i = 0; i < count; ++i) {                                                      \
+      if (run[i] better best || (run[i] != run[i] && best == best)) {                         \
+        best = run[i];                                                                        \
+        acc->at = acc->count + (int64_t)i;                                                    \
+      }                                                                                       \
+    }                                                                                         \
+    acc->field = best;                                                                        \
   }
 
 DEFINE_EXTREME(max_doubles, double, a, >)
@@ -610,7 +611,8 @@ static void finish_logsumexp(const etude_accumulator *acc, double parameter, etu
   results->d = log(acc->b) + (isinf(acc->a) ? 0.0 : acc->a);
 }
 
-static const etude_reducer sum_reducer = {sum_doubles, sum_ints, finish_sum, false, sum_floats, ETUDE_FLOAT, sum_columns};
+static const etude_reducer sum_reducer = {sum_doubles, sum_ints,    finish_sum, false,
+                                          sum_floats,  ETUDE_FLOAT, sum_columns};
 static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false, sum_floats, ETUDE_FLOAT, sum_columns};
 static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false, NULL, 0, NULL};
 static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true, NULL, 0, NULL};
@@ -621,16 +623,17 @@ static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_posit
 static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false, NULL, 0, NULL};
 static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false, count_bools, ETUDE_BOOL, NULL};
 static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false, count_bools, ETUDE_BOOL, NULL};
-static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false, count_bools, ETUDE_BOOL, NULL};
+static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false,
+                                            count_bools,   ETUDE_BOOL, NULL};
 static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false, NULL, 0, NULL};
 static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false, NULL, 0, NULL};
 static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false, NULL, 0, NULL};
 static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false, NULL, 0, NULL};
 
-#define REDUCTION(function, arguments, outs, reducer, flags)                           \
-  KERNEL(function) {                                                                   \
-    static const etude_reduction reduction = {arguments, outs, &reducer, flags};       \
-    return etude_reduce(ctx, args, arg_count, &reduction);                             \
+#define REDUCTION(function, arguments, outs, reducer, flags)                     \
+  KERNEL(function) {                                                             \
+    static const etude_reduction reduction = {arguments, outs, &reducer, flags}; \
+    return etude_reduce(ctx, args, arg_count, &reduction);                       \
   }
 
 REDUCTION(etude_aten_sum_IntList_out, "Dkt", "r", sum_reducer, ETUDE_REDUCE_BY_OUT)
@@ -703,8 +706,8 @@ static void scan_ints(const line *l, bool multiply) {
       total = multiply ? total * (uint64_t)run[k] : total + (uint64_t)run[k];
       run[k] = (int64_t)total;
     }
-    etude_store_ints(l->out + (size_t)i * l->out_step * etude_scalar_size(l->out_dtype), l->out_dtype, l->out_step,
-                     run, count);
+    etude_store_ints(l->out + (size_t)i * l->out_step * etude_scalar_size(l->out_dtype), l->out_dtype, l->out_step, run,
+                     count);
   }
 }
 

@@ -56,7 +56,7 @@ enum {
   ETUDE_REDUCE_FLOAT = 1u << 2     /* self, or the dtype argument, must be a float type */
 };
 
-etude_status etude_reduce(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_reduction *reduction);
+etude_status etude_reduce(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                          const etude_reduction *reduction);
 
 #endif /* ETUDE_KERNELS_REDUCE_H_ */

@@ -28,8 +28,8 @@ typedef struct job {
 } job;
 
 /* The kernel takes `wanted` arguments: self first, then its own, then out twice. */
-static etude_status open_job(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted, job *out_job) {
+static etude_status open_job(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                             job *out_job) {
   out_job->ctx = ctx;
   TRY(etude_arg_count(ctx, arg_count, wanted));
   TRY(etude_arg_tensor(ctx, args, 0, &out_job->self));
@@ -81,8 +81,8 @@ static void copy_part(const job *j, const etude_view *to, const etude_view *from
 }
 
 /* Dimension numbers of self from a list, made positive; none may occur twice. */
-static etude_status get_dims(
-    const job *j, etude_value *const *args, uint32_t index, uint32_t *out_dims, uint32_t *out_count) {
+static etude_status get_dims(const job *j, etude_value *const *args, uint32_t index, uint32_t *out_dims,
+                             uint32_t *out_count) {
   int64_t dims[ETUDE_MAX_RANK];
   uint32_t seen = 0;
   TRY(etude_arg_int_list(j->ctx, args, index, dims, ETUDE_MAX_RANK, out_count, NULL));
@@ -96,8 +96,8 @@ static etude_status get_dims(
   return ETUDE_OK;
 }
 
-static etude_status get_dim(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t rank, uint32_t *out_dim) {
+static etude_status get_dim(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t rank,
+                            uint32_t *out_dim) {
   int64_t dim;
   TRY(etude_arg_int(ctx, args, index, &dim));
   return etude_arg_dim(ctx, dim, rank, out_dim);
@@ -207,7 +207,8 @@ static etude_status infer_size(const job *j, int64_t *sizes, uint32_t rank) {
     return ETUDE_OK;
   }
   if (unknown == rank && known == wanted) return ETUDE_OK;
-  return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "the elements of %T do not fit the sizes asked for", j->self);
+  return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "the elements of %T do not fit the sizes asked for",
+                           j->self);
 }
 
 /* The elements of self in row-major order: its own data, or a copy. */
@@ -308,8 +309,8 @@ KERNEL(etude_aten_expand_copy_out) {
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] == j.view.sizes[d] || (sizes[d] == -1 && d >= added)) continue;
     if (sizes[d] < 0 || j.view.sizes[d] != 1) {
-      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "size %l in dimension %u cannot become %l",
-                               j.view.sizes[d], d, sizes[d]);
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "size %l in dimension %u cannot become %l", j.view.sizes[d],
+                               d, sizes[d]);
     }
     j.view.sizes[d] = sizes[d];
     j.view.strides[d] = 0;
@@ -366,8 +367,8 @@ static int32_t component_type(int32_t complex_type) {
   }
 }
 
-static etude_status check_components(
-    etude_kernel_context *ctx, const etude_tensor *complex_side, const etude_tensor *real_side) {
+static etude_status check_components(etude_kernel_context *ctx, const etude_tensor *complex_side,
+                                     const etude_tensor *real_side) {
   if (component_type(complex_side->scalar_type) == real_side->scalar_type) return ETUDE_OK;
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "type %y has no components of type %y",
                            (int)complex_side->scalar_type, (int)real_side->scalar_type);
@@ -787,8 +788,8 @@ static etude_status get_part(etude_kernel_context *ctx, etude_value *const *args
 static bool is_skipped(const etude_tensor *tensor) { return tensor->rank == 1 && tensor->sizes[0] == 0; }
 
 /* Can all tensors of the list become elements of `out`? */
-static etude_status check_join_dtypes(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t count, const etude_tensor *out) {
+static etude_status check_join_dtypes(etude_kernel_context *ctx, etude_value *const *args, uint32_t count,
+                                      const etude_tensor *out) {
   int32_t common = ETUDE_NO_DTYPE;
   for (uint32_t i = 0; i < count; ++i) {
     etude_tensor *tensor;
@@ -1013,7 +1014,8 @@ KERNEL(etude_aten_roll_out) {
 }
 
 /* Padding of the last dimensions, from a list that begins with the last one: low, high, low, high, … . */
-static etude_status get_padding(const job *j, etude_value *const *args, int64_t *low, int64_t *high, uint32_t *out_count) {
+static etude_status get_padding(const job *j, etude_value *const *args, int64_t *low, int64_t *high,
+                                uint32_t *out_count) {
   int64_t list[2 * ETUDE_MAX_RANK];
   const uint32_t rank = j->view.rank;
   TRY(etude_arg_int_list(j->ctx, args, 1, list, 2 * ETUDE_MAX_RANK, out_count, NULL));
@@ -1087,8 +1089,8 @@ static void edge_runs(pieces *p, uint32_t dim, int64_t low, int64_t high, int64_
   if (high > 0) p->runs[dim][p->count[dim]++] = after;
 }
 
-static etude_status pad_edges(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted, bool reflect) {
+static etude_status pad_edges(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                              bool reflect) {
   job j;
   int64_t low[ETUDE_MAX_RANK], high[ETUDE_MAX_RANK];
   uint32_t count;
@@ -1116,7 +1118,7 @@ static etude_status pad_edges(
   return ETUDE_OK;
 }
 
-#define EDGE_PAD(name, dims, reflect) \
+#define EDGE_PAD(name, dims, reflect)                                     \
   KERNEL(name) { return pad_edges(ctx, args, arg_count, dims, reflect); }
 
 EDGE_PAD(etude_aten_reflection_pad1d_out, 1, true)

@@ -32,7 +32,7 @@ static void transpose_words(void *to, ptrdiff_t to_row, const void *from, ptrdif
 #if defined(__GNUC__) && (defined(__SSE__) || defined(__ARM_NEON) || defined(__wasm_simd128__) || defined(__ALTIVEC__))
 typedef float vec4 __attribute__((vector_size(16)));
 typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
-#define VEC_LOAD(from) ((vec)*(const vec4_unaligned *)(from))
+#define VEC_LOAD(from) ((vec) * (const vec4_unaligned *)(from))
 #define VEC_STORE(to, value) (*(vec4_unaligned *)(to) = (value))
 #define VEC_SPLAT(value) ((vec){value, value, value, value})
 #define VEC_SUM(value) (((value)[0] + (value)[1]) + ((value)[2] + (value)[3]))

@@ -40,8 +40,8 @@ typedef struct etude_simd {
   /* out[c] = sum over k of x[k] * w[c * w_row + k], for `cols` (1 … 4) values of c. */
   void (*dots)(float *out, const float *x, const float *w, size_t w_row, uint32_t cols, size_t depth);
   /* out[j] = bias + sum over t of weights[t] * in[offsets[t] + j]. */
-  void (*taps)(float *out, size_t count, const float *in, const size_t *offsets, const float *weights,
-               size_t tap_count, float bias);
+  void (*taps)(float *out, size_t count, const float *in, const size_t *offsets, const float *weights, size_t tap_count,
+               float bias);
   /* out[j] = bias[j] (or 0) + sum over t of weights[t][j] * in[t][j]. */
   void (*weighted)(float *out, size_t count, const float *const *in, const float *const *weights, size_t tap_count,
                    const float *bias);

@@ -73,7 +73,8 @@ etude_status etude_out_resize(etude_kernel_context *ctx, etude_tensor *out, cons
 
 etude_status etude_scratch_array(etude_kernel_context *ctx, uint64_t count, size_t element_size, void *out_pointer) {
   void *block = NULL;
-  if (count > SIZE_MAX / element_size) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "scratch memory is too large");
+  if (count > SIZE_MAX / element_size)
+    return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "scratch memory is too large");
   block = etude_kernel_scratch(ctx, (size_t)count * element_size);
   if (block == NULL) return ETUDE_OUT_OF_MEMORY;
   memcpy(out_pointer, &block, sizeof block);
@@ -228,31 +229,31 @@ typedef struct bytes16 {
   }
 
 /* And transposition by tiles, transpose_. */
-#define DEFINE_TRANSPOSE(size)                                                                                \
-  static void tile_##size(char *dst, const char *src, const plane *p, int64_t rows, int64_t columns) {        \
-    enum { side = TILE_BYTES / size };                                                                        \
-    char tile[side][TILE_BYTES];                                                                              \
-    for (int64_t c = 0; c < columns; ++c) {                                                                   \
-      const char *from = src + c * p->src_column;                                                             \
-      for (int64_t r = 0; r < rows; ++r) memcpy(&tile[r][c * size], from + r * size, size);                   \
-    }                                                                                                         \
-    for (int64_t r = 0; r < rows; ++r) memcpy(dst + r * p->dst_row, tile[r], (size_t)columns * size);         \
-  }                                                                                                           \
-  static void transpose_##size(char *dst, const char *src, const plane *p) {                                  \
-    enum { side = TILE_BYTES / size };                                                                        \
-    for (int64_t r = 0; r < p->rows; r += side) {                                                             \
-      const int64_t rows = p->rows - r < side ? p->rows - r : side;                                           \
-      for (int64_t c = 0; c < p->columns; c += side) {                                                        \
-        const int64_t columns = p->columns - c < side ? p->columns - c : side;                                \
-        char *to = dst + r * p->dst_row + c * size;                                                           \
-        const char *from = src + r * size + c * p->src_column;                                                \
-        if (rows == side && columns == side) {                                                                \
-          tile_##size(to, from, p, side, side);                                                               \
-        } else {                                                                                              \
-          tile_##size(to, from, p, rows, columns);                                                            \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
+#define DEFINE_TRANSPOSE(size)                                                                         \
+  static void tile_##size(char *dst, const char *src, const plane *p, int64_t rows, int64_t columns) { \
+    enum { side = TILE_BYTES / size };                                                                 \
+    char tile[side][TILE_BYTES];                                                                       \
+    for (int64_t c = 0; c < columns; ++c) {                                                            \
+      const char *from = src + c * p->src_column;                                                      \
+      for (int64_t r = 0; r < rows; ++r) memcpy(&tile[r][c * size], from + r * size, size);            \
+    }                                                                                                  \
+    for (int64_t r = 0; r < rows; ++r) memcpy(dst + r * p->dst_row, tile[r], (size_t)columns * size);  \
+  }                                                                                                    \
+  static void transpose_##size(char *dst, const char *src, const plane *p) {                           \
+    enum { side = TILE_BYTES / size };                                                                 \
+    for (int64_t r = 0; r < p->rows; r += side) {                                                      \
+      const int64_t rows = p->rows - r < side ? p->rows - r : side;                                    \
+      for (int64_t c = 0; c < p->columns; c += side) {                                                 \
+        const int64_t columns = p->columns - c < side ? p->columns - c : side;                         \
+        char *to = dst + r * p->dst_row + c * size;                                                    \
+        const char *from = src + r * size + c * p->src_column;                                         \
+        if (rows == side && columns == side) {                                                         \
+          tile_##size(to, from, p, side, side);                                                        \
+        } else {                                                                                       \
+          tile_##size(to, from, p, rows, columns);                                                     \
+        }                                                                                              \
+      }                                                                                                \
+    }                                                                                                  \
   }
 
 DEFINE_PLANES(1, uint8_t)

@@ -34,8 +34,7 @@ static etude_status result_slot(etude_kernel_context *ctx, etude_value *const *a
     case ETUDE_VALUE_NONE:
     case ETUDE_VALUE_INT:
     case ETUDE_VALUE_DOUBLE:
-    case ETUDE_VALUE_BOOL:
-      return ETUDE_OK;
+    case ETUDE_VALUE_BOOL: return ETUDE_OK;
     default:
       return etude_kernel_fail(ctx, ETUDE_INVALID_TYPE, "argument %u: a number can't be written over a %s", index,
                                etude_value_kind_name((*out)->tag));
@@ -60,17 +59,17 @@ static etude_status get_pair(etude_kernel_context *ctx, etude_value *const *args
 }
 
 /* Expressions of a and b, ints or doubles; of x and y, ints as uint64_t. */
-#define ARITHMETIC(function, on_double, on_int)                                          \
-  KERNEL(function) {                                                                     \
-    pair n;                                                                              \
-    TRY(get_pair(ctx, args, arg_count, &n));                                             \
-    if (n.real) {                                                                        \
-      const double a = n.a.d, b = n.b.d;                                                 \
-      return give_double(n.result, on_double);                                           \
-    } else {                                                                             \
-      const uint64_t a = (uint64_t)n.a.i, b = (uint64_t)n.b.i;                           \
-      return give_int(n.result, (int64_t)(on_int));                                      \
-    }                                                                                    \
+#define ARITHMETIC(function, on_double, on_int)                \
+  KERNEL(function) {                                           \
+    pair n;                                                    \
+    TRY(get_pair(ctx, args, arg_count, &n));                   \
+    if (n.real) {                                              \
+      const double a = n.a.d, b = n.b.d;                       \
+      return give_double(n.result, on_double);                 \
+    } else {                                                   \
+      const uint64_t a = (uint64_t)n.a.i, b = (uint64_t)n.b.i; \
+      return give_int(n.result, (int64_t)(on_int));            \
+    }                                                          \
   }
 ARITHMETIC(etude_prim_add, a + b, a + b)
 ARITHMETIC(etude_prim_sub, a - b, a - b)
@@ -109,12 +108,12 @@ KERNEL(etude_prim_mod) {
   return give_int(n.result, etude_int_remainder(n.a.i, n.b.i));
 }
 
-#define COMPARISON(function, operation)                                  \
-  KERNEL(function) {                                                     \
-    pair n;                                                              \
-    TRY(get_pair(ctx, args, arg_count, &n));                             \
-    if (n.real) return give_bool(n.result, n.a.d operation n.b.d);       \
-    return give_bool(n.result, n.a.i operation n.b.i);                   \
+#define COMPARISON(function, operation)                            \
+  KERNEL(function) {                                               \
+    pair n;                                                        \
+    TRY(get_pair(ctx, args, arg_count, &n));                       \
+    if (n.real) return give_bool(n.result, n.a.d operation n.b.d); \
+    return give_bool(n.result, n.a.i operation n.b.i);             \
   }
 COMPARISON(etude_prim_eq, ==)
 COMPARISON(etude_prim_ne, !=)
@@ -295,7 +294,8 @@ KERNEL(etude_prim_et_view) {
   }
   out->data = self->data;
   out->capacity = self->capacity;
-  out->flags = (uint16_t)((out->flags & ~ETUDE_TENSOR_READONLY) | (self->flags & ETUDE_TENSOR_READONLY) | ETUDE_TENSOR_ALIAS);
+  out->flags =
+      (uint16_t)((out->flags & ~ETUDE_TENSOR_READONLY) | (self->flags & ETUDE_TENSOR_READONLY) | ETUDE_TENSOR_ALIAS);
   return ETUDE_OK;
 }
 

@@ -53,9 +53,7 @@ static int64_t position_in(double position, int64_t end) {
 
 /* At the same and the double size, scales do not count. */
 static void place_nearest(const upsampling *u, axis *a) {
-  const double step = a->out_size == a->in_size       ? 1
-                      : a->out_size == 2 * a->in_size ? 0.5
-                                                      : axis_step(u, a);
+  const double step = a->out_size == a->in_size ? 1 : a->out_size == 2 * a->in_size ? 0.5 : axis_step(u, a);
   for (int64_t o = 0; o < a->out_size; ++o) {
     a->starts[o] = position_in(rounded(u, (double)o * step), a->in_size - 1);
     a->counts[o] = 1;
@@ -65,8 +63,8 @@ static void place_nearest(const upsampling *u, axis *a) {
 static void place_bilinear(const upsampling *u, axis *a, double *weights) {
   const double step = axis_step(u, a);
   for (int64_t o = 0; o < a->out_size; ++o) {
-    double position = u->align_corners ? rounded(u, (double)o * step)
-                                       : rounded(u, rounded(u, step * ((double)o + 0.5)) - 0.5);
+    double position =
+        u->align_corners ? rounded(u, (double)o * step) : rounded(u, rounded(u, step * ((double)o + 0.5)) - 0.5);
     if (a->in_size == a->out_size) position = (double)o;
     const int64_t start = position_in(position, a->in_size - 1);
     const bool last = start == a->in_size - 1;
@@ -145,13 +143,13 @@ static char *row_of(const etude_tensor *tensor, int64_t start, int64_t h) {
   return (char *)tensor->data + index * etude_scalar_size(tensor->scalar_type);
 }
 
-#define COPY_COLUMNS(type)                                          \
-  do {                                                              \
-    const type *from = (const type *)in;                            \
-    type *to = (type *)out;                                         \
-    for (size_t o = 0; o < count; ++o, to += out_stride) {          \
-      *to = from[(size_t)columns->starts[o] * in_stride];           \
-    }                                                               \
+#define COPY_COLUMNS(type)                                 \
+  do {                                                     \
+    const type *from = (const type *)in;                   \
+    type *to = (type *)out;                                \
+    for (size_t o = 0; o < count; ++o, to += out_stride) { \
+      *to = from[(size_t)columns->starts[o] * in_stride];  \
+    }                                                      \
   } while (0)
 
 static void copy_columns(const upsampling *u, void *out, const void *in) {
@@ -173,23 +171,23 @@ static void copy_plane(const upsampling *u, const etude_cursor *at) {
 }
 
 /* weigh_columns: an input row becomes a row of output columns. weigh_rows: such rows become an output row. */
-#define DEFINE_WEIGHING(real)                                                                \
-  static void weigh_columns_##real(const axis *a, real *out, const real *row) {              \
-    const real *weights = a->weights;                                                        \
-    for (int64_t o = 0; o < a->out_size; ++o, weights += a->width) {                         \
-      const real *from = row + a->starts[o];                                                 \
-      real sum = 0;                                                                          \
-      for (int64_t j = 0; j < a->counts[o]; ++j) sum += weights[j] * from[j];                \
-      out[o] = sum;                                                                          \
-    }                                                                                        \
-  }                                                                                          \
+#define DEFINE_WEIGHING(real)                                                                          \
+  static void weigh_columns_##real(const axis *a, real *out, const real *row) {                        \
+    const real *weights = a->weights;                                                                  \
+    for (int64_t o = 0; o < a->out_size; ++o, weights += a->width) {                                   \
+      const real *from = row + a->starts[o];                                                           \
+      real sum = 0;                                                                                    \
+      for (int64_t j = 0; j < a->counts[o]; ++j) sum += weights[j] * from[j];                          \
+      out[o] = sum;                                                                                    \
+    }                                                                                                  \
+  }                                                                                                    \
   static void weigh_rows_##real(const axis *a, int64_t o, real *out, const real *rows, size_t width) { \
-    const real *weights = (const real *)a->weights + o * a->width;                           \
-    memset(out, 0, width * sizeof *out);                                                     \
-    rows += (size_t)a->starts[o] * width;                                                    \
-    for (int64_t j = 0; j < a->counts[o]; ++j, rows += width) {                              \
-      for (size_t i = 0; i < width; ++i) out[i] += weights[j] * rows[i];                     \
-    }                                                                                        \
+    const real *weights = (const real *)a->weights + o * a->width;                                     \
+    memset(out, 0, width * sizeof *out);                                                               \
+    rows += (size_t)a->starts[o] * width;                                                              \
+    for (int64_t j = 0; j < a->counts[o]; ++j, rows += width) {                                        \
+      for (size_t i = 0; i < width; ++i) out[i] += weights[j] * rows[i];                               \
+    }                                                                                                  \
   }
 
 DEFINE_WEIGHING(float)
@@ -300,8 +298,8 @@ static etude_status read_sizes(etude_kernel_context *ctx, etude_value *const *ar
 }
 
 /* (self, output_size, [align_corners,] scales_h, scales_w, out, out): scales that are not positive do not count. */
-static etude_status upsample_to_size(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, method how) {
+static etude_status upsample_to_size(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                     method how) {
   const uint32_t scales = how == NEAREST ? 2 : 3;
   upsampling u;
   memset(&u, 0, sizeof u);
@@ -320,8 +318,8 @@ static etude_status upsample_to_size(
 }
 
 /* (input, output_size, [align_corners,] scale_factors, out, out): exactly one of sizes and factors. */
-static etude_status upsample_by_either(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, method how) {
+static etude_status upsample_by_either(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                       method how) {
   const uint32_t factors_at = how == NEAREST ? 2 : 3;
   const double *factors;
   uint32_t count;

@@ -34,8 +34,8 @@ static void unlock(const scale_backend *backend) {
 
 /* ---- what both do ---- */
 
-static etude_status new_handle(const scale_backend *backend, const etude_init_context *ctx, int32_t percent, void **out_handle,
-                               etude_error *error) {
+static etude_status new_handle(const scale_backend *backend, const etude_init_context *ctx, int32_t percent,
+                               void **out_handle, etude_error *error) {
   const etude_allocator *allocator = backend->host->init_context_allocator(ctx);
   scale_handle *handle = allocator->alloc(allocator->self, sizeof *handle, sizeof(void *));
   if (handle == NULL) return backend->host->error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a handle");
@@ -56,8 +56,8 @@ static bool is_float(const etude_value *value) {
   return value->tag == ETUDE_VALUE_TENSOR && value->as.tensor->scalar_type == ETUDE_FLOAT;
 }
 
-static etude_status scale(const scale_backend *backend, etude_execute_context *ctx, etude_value *const *args, uint32_t arg_count,
-                          int32_t percent, etude_error *error) {
+static etude_status scale(const scale_backend *backend, etude_execute_context *ctx, etude_value *const *args,
+                          uint32_t arg_count, int32_t percent, etude_error *error) {
   const etude_host_api *host = backend->host;
   if (arg_count != 2 || !is_float(args[0]) || !is_float(args[1])) {
     return host->error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "one float tensor in and one out are needed");
@@ -87,17 +87,18 @@ static void scale_release(void *self) {
 static const etude_option_schema *scale_schema(void *self, uint32_t *out_count) {
   static const char *const signs[] = {"keep", "flip", NULL};
   static const etude_option_schema schema[] = {
-      {"percent", "factor, in percent", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 100, NULL, -1000, 1000, NULL},
-      {"sign", "keep the sign of the factor, or flip it", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 0,
-       "keep", 0, 0, signs},
+      {"percent", "factor, in percent", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 100, NULL, -1000,
+       1000, NULL},
+      {"sign", "keep the sign of the factor, or flip it", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH,
+       ETUDE_OPTION_EFFECT_NOW, 0, "keep", 0, 0, signs},
   };
   (void)self;
   *out_count = (uint32_t)(sizeof schema / sizeof schema[0]);
   return schema;
 }
 
-static etude_status scale_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status scale_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                               etude_error *error) {
   (void)payload;
   return new_handle(self, ctx, 0, out_handle, error);
 }
@@ -115,15 +116,16 @@ static etude_status scale_execute(void *self, etude_execute_context *ctx, void *
 }
 
 static const etude_backend scale_vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, scale_init, scale_execute, scale_destroy,
-    scale_schema, NULL, NULL, NULL, scale_release,
+    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, scale_init, scale_execute,
+    scale_destroy,         scale_schema,      NULL, NULL,       NULL,
+    scale_release,
 };
 
 /* ---- ScaleRawBackend ---- */
 
 /* Its one option is `percent`; what the core does for ScaleBackend it has to do itself. */
-static etude_status raw_check(
-    void *self, const char *method_name, const etude_option *items, uint32_t count, etude_error *error) {
+static etude_status raw_check(void *self, const char *method_name, const etude_option *items, uint32_t count,
+                              etude_error *error) {
   const scale_backend *backend = self;
   (void)method_name;
   for (uint32_t i = 0; i < count; ++i) {
@@ -151,7 +153,8 @@ static etude_status raw_set(void *self, const etude_option *items, uint32_t coun
 
 static etude_status raw_get(void *self, etude_option *item, etude_error *error) {
   const scale_backend *backend = self;
-  if (strcmp(item->key, "percent") != 0) return backend->host->error_set(error, ETUDE_NOT_FOUND, "there is only 'percent'");
+  if (strcmp(item->key, "percent") != 0)
+    return backend->host->error_set(error, ETUDE_NOT_FOUND, "there is only 'percent'");
   item->type = ETUDE_OPTION_INT;
   lock(backend);
   item->value.int_value = backend->percent;
@@ -159,8 +162,8 @@ static etude_status raw_get(void *self, etude_option *item, etude_error *error) 
   return ETUDE_OK;
 }
 
-static etude_status raw_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status raw_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                             etude_error *error) {
   const scale_backend *backend = self;
   int32_t percent;
   (void)payload;
@@ -182,8 +185,17 @@ static etude_status raw_execute(void *self, etude_execute_context *ctx, void *op
 }
 
 static const etude_backend raw_vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, raw_init, raw_execute, scale_destroy,
-    NULL, raw_check, raw_set, raw_get, scale_release,
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    NULL,
+    raw_init,
+    raw_execute,
+    scale_destroy,
+    NULL,
+    raw_check,
+    raw_set,
+    raw_get,
+    scale_release,
 };
 
 /* ---- the plugin ---- */
@@ -202,7 +214,8 @@ static etude_status add(const etude_host_api *host, etude_plugin_registrar *regi
   return status;
 }
 
-static etude_status register_backends(const etude_host_api *host, etude_plugin_registrar *registrar, etude_error *error) {
+static etude_status register_backends(const etude_host_api *host, etude_plugin_registrar *registrar,
+                                      etude_error *error) {
   const etude_status status = add(host, registrar, "ScaleBackend", &scale_vtable, error);
   return status == ETUDE_OK ? add(host, registrar, "ScaleRawBackend", &raw_vtable, error) : status;
 }

@@ -112,19 +112,19 @@ ETUDE_API const etude_allocator *etude_init_context_allocator(const etude_init_c
 ETUDE_API uint32_t etude_init_context_spec_count(const etude_init_context *ctx);
 
 /** Compile spec @p index. Lives as long as the method. ::ETUDE_INVALID_ARGUMENT beyond the last. */
-ETUDE_API etude_status etude_init_context_spec(
-    const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec, etude_error *error);
+ETUDE_API etude_status etude_init_context_spec(const etude_init_context *ctx, uint32_t index,
+                                               etude_compile_spec *out_spec, etude_error *error);
 
 /** Compile spec by key; ::ETUDE_NOT_FOUND if there is none. */
-ETUDE_API etude_status etude_init_context_find_spec(
-    const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec, etude_error *error);
+ETUDE_API etude_status etude_init_context_find_spec(const etude_init_context *ctx, const char *key,
+                                                    etude_compile_spec *out_spec, etude_error *error);
 
 /**
  * Named data of the program or, before it, of its external data files. Read once per program and seen at one
  * address by all who ask; lives until the method is freed. ::ETUDE_NOT_FOUND names the key.
  */
-ETUDE_API etude_status etude_init_context_named_data(
-    etude_init_context *ctx, const char *key, etude_bytes *out_data, etude_error *error);
+ETUDE_API etude_status etude_init_context_named_data(etude_init_context *ctx, const char *key, etude_bytes *out_data,
+                                                     etude_error *error);
 
 /** Give up the payload: its memory is freed when no other delegate uses it. */
 ETUDE_API void etude_init_context_release(etude_init_context *ctx);
@@ -134,12 +134,12 @@ ETUDE_API void etude_init_context_release(etude_init_context *ctx);
  * ::ETUDE_NOT_FOUND where it is set nowhere and no schema knows it, ::ETUDE_INVALID_TYPE where it is of
  * another type. The string lives as long as the method.
  */
-ETUDE_API etude_status etude_init_context_option_bool(
-    const etude_init_context *ctx, const char *key, bool *out_value, etude_error *error);
-ETUDE_API etude_status etude_init_context_option_int(
-    const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error);
-ETUDE_API etude_status etude_init_context_option_string(
-    const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error);
+ETUDE_API etude_status etude_init_context_option_bool(const etude_init_context *ctx, const char *key, bool *out_value,
+                                                      etude_error *error);
+ETUDE_API etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int32_t *out_value,
+                                                     etude_error *error);
+ETUDE_API etude_status etude_init_context_option_string(const etude_init_context *ctx, const char *key,
+                                                        const char **out_value, etude_error *error);
 
 /** The runtime's hooks. They live as long as the runtime. */
 ETUDE_API const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx);
@@ -157,23 +157,23 @@ ETUDE_API const etude_hooks *etude_execute_context_hooks(const etude_execute_con
 ETUDE_API void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size);
 
 /** Resize an output, and give it storage where it has none yet (see ::etude_kernel_resize). */
-ETUDE_API etude_status etude_execute_context_resize(
-    etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank, etude_error *error);
+ETUDE_API etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
+                                                    uint32_t rank, etude_error *error);
 
 /** Run `task(arg, i)` for every i below @p count, on one or several threads (hooks). */
-ETUDE_API void etude_execute_context_parallel_for(
-    etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg);
+ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count,
+                                                  void (*task)(void *arg, size_t index), void *arg);
 
 /**
  * The value of an option: method's, else program's, else the process-wide one (the present one for keys that take
  * effect at once, that of the load for others), else the default. Statuses as at ::etude_init_context_option_bool.
  */
-ETUDE_API etude_status etude_execute_context_option_bool(
-    const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error);
-ETUDE_API etude_status etude_execute_context_option_int(
-    const etude_execute_context *ctx, const char *key, int32_t *out_value, etude_error *error);
-ETUDE_API etude_status etude_execute_context_option_string(
-    const etude_execute_context *ctx, const char *key, char *out_value, size_t size, etude_error *error);
+ETUDE_API etude_status etude_execute_context_option_bool(const etude_execute_context *ctx, const char *key,
+                                                         bool *out_value, etude_error *error);
+ETUDE_API etude_status etude_execute_context_option_int(const etude_execute_context *ctx, const char *key,
+                                                        int32_t *out_value, etude_error *error);
+ETUDE_API etude_status etude_execute_context_option_string(const etude_execute_context *ctx, const char *key,
+                                                           char *out_value, size_t size, etude_error *error);
 
 #ifdef __cplusplus
 }

@@ -42,24 +42,24 @@ typedef int32_t etude_status;
 
 enum {
   ETUDE_OK = 0x00,
-  ETUDE_INTERNAL = 0x01,             /**< an invariant of etude itself is broken: a bug */
-  ETUDE_INVALID_STATE = 0x02,        /**< right call, wrong moment (input not set, stepping, missing data file) */
-  ETUDE_END_OF_METHOD = 0x03,        /**< ::etude_method_step has nothing left to do */
+  ETUDE_INTERNAL = 0x01,      /**< an invariant of etude itself is broken: a bug */
+  ETUDE_INVALID_STATE = 0x02, /**< right call, wrong moment (input not set, stepping, missing data file) */
+  ETUDE_END_OF_METHOD = 0x03, /**< ::etude_method_step has nothing left to do */
   ETUDE_ALREADY_LOADED = 0x04,
-  ETUDE_NOT_SUPPORTED = 0x10,        /**< legal, but not something this build does */
+  ETUDE_NOT_SUPPORTED = 0x10, /**< legal, but not something this build does */
   ETUDE_NOT_IMPLEMENTED = 0x11,
-  ETUDE_INVALID_ARGUMENT = 0x12,     /**< the caller's argument is wrong */
-  ETUDE_INVALID_TYPE = 0x13,         /**< a value of another kind was expected */
-  ETUDE_OPERATOR_MISSING = 0x14,     /**< the program needs an operator that is not registered */
-  ETUDE_TOO_MANY_KERNELS = 0x15,     /**< kept for numbering; etude has no such limit */
-  ETUDE_ALREADY_REGISTERED = 0x16,   /**< a kernel or backend of that name exists */
-  ETUDE_NOT_FOUND = 0x20,            /**< no such method, backend, key, segment or state */
-  ETUDE_OUT_OF_MEMORY = 0x21,        /**< the allocator, or a buffer of the caller, has too little */
-  ETUDE_ACCESS_FAILED = 0x22,        /**< the operating system or a data loader could not read */
-  ETUDE_INVALID_PROGRAM = 0x23,      /**< the `.pte` is damaged, cut short, or no `.pte` at all */
-  ETUDE_INVALID_EXTERNAL_DATA = 0x24,/**< the same for a `.ptd`, or it does not fit the program */
+  ETUDE_INVALID_ARGUMENT = 0x12,      /**< the caller's argument is wrong */
+  ETUDE_INVALID_TYPE = 0x13,          /**< a value of another kind was expected */
+  ETUDE_OPERATOR_MISSING = 0x14,      /**< the program needs an operator that is not registered */
+  ETUDE_TOO_MANY_KERNELS = 0x15,      /**< kept for numbering; etude has no such limit */
+  ETUDE_ALREADY_REGISTERED = 0x16,    /**< a kernel or backend of that name exists */
+  ETUDE_NOT_FOUND = 0x20,             /**< no such method, backend, key, segment or state */
+  ETUDE_OUT_OF_MEMORY = 0x21,         /**< the allocator, or a buffer of the caller, has too little */
+  ETUDE_ACCESS_FAILED = 0x22,         /**< the operating system or a data loader could not read */
+  ETUDE_INVALID_PROGRAM = 0x23,       /**< the `.pte` is damaged, cut short, or no `.pte` at all */
+  ETUDE_INVALID_EXTERNAL_DATA = 0x24, /**< the same for a `.ptd`, or it does not fit the program */
   ETUDE_OUT_OF_RESOURCES = 0x25,
-  ETUDE_DELEGATE_INCOMPATIBLE = 0x30,/**< the backend does not understand its payload */
+  ETUDE_DELEGATE_INCOMPATIBLE = 0x30, /**< the backend does not understand its payload */
   ETUDE_DELEGATE_OUT_OF_MEMORY = 0x31,
   ETUDE_DELEGATE_INVALID_HANDLE = 0x32
 };
@@ -78,9 +78,9 @@ enum {
 typedef struct etude_error {
   uint32_t struct_size; /**< bytes available, this struct included; 0 = `sizeof(etude_error)` */
   etude_status status;
-  uint64_t offset;      /**< byte of the file at fault, or ::ETUDE_NO_OFFSET */
-  char subject[64];     /**< the method, operator, backend or option key at fault; may be empty or cut */
-  char message[432];    /**< one sentence (lists: one item a line): what, where, what to do */
+  uint64_t offset;   /**< byte of the file at fault, or ::ETUDE_NO_OFFSET */
+  char subject[64];  /**< the method, operator, backend or option key at fault; may be empty or cut */
+  char message[432]; /**< one sentence (lists: one item a line): what, where, what to do */
 } etude_error;
 
 #define ETUDE_ERROR_INIT {(uint32_t)sizeof(etude_error), 0, UINT64_MAX, {0}, {0}}

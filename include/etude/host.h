@@ -24,8 +24,8 @@ enum {
  * ::ETUDE_NOT_FOUND: no such file. ::ETUDE_ACCESS_FAILED: a directory, no permission, …; the message has path
  * and reason.
  */
-ETUDE_API etude_status etude_data_from_file(
-    const char *path, int32_t mode, etude_data_loader *out_loader, etude_error *error);
+ETUDE_API etude_status etude_data_from_file(const char *path, int32_t mode, etude_data_loader *out_loader,
+                                            etude_error *error);
 
 /**
  * Hooks with a lock, a monotonic clock, and a pool of @p threads threads (0 or 1 = none: everything runs on the
@@ -51,8 +51,8 @@ typedef struct etude_plugin_library etude_plugin_library;
  * ABI version), ::ETUDE_ALREADY_REGISTERED (a name in use), or what the plugin returned. A set-up call, as
  * ::etude_runtime_register_backend.
  */
-ETUDE_API etude_status etude_plugin_load(
-    etude_runtime *runtime, const char *path, etude_plugin_library **out_library, etude_error *error);
+ETUDE_API etude_status etude_plugin_load(etude_runtime *runtime, const char *path, etude_plugin_library **out_library,
+                                         etude_error *error);
 
 /** Name of backend @p index of the plugin, NULL beyond the last. Lives until the plugin is unloaded. */
 ETUDE_API const char *etude_plugin_backend(const etude_plugin_library *library, uint32_t index);
@@ -72,9 +72,9 @@ ETUDE_API etude_status etude_plugin_unload(etude_plugin_library *library, etude_
  * nothing else should use the backend. ::ETUDE_INVALID_STATE and the number of failed checks in @p out_failed
  * (may be NULL) where there are any.
  */
-ETUDE_API etude_status etude_check_backend(
-    etude_runtime *runtime, const char *backend, void (*report)(void *arg, bool passed, const char *what), void *arg,
-    uint32_t *out_failed, etude_error *error);
+ETUDE_API etude_status etude_check_backend(etude_runtime *runtime, const char *backend,
+                                           void (*report)(void *arg, bool passed, const char *what), void *arg,
+                                           uint32_t *out_failed, etude_error *error);
 
 /** A runtime for a host: malloc, host hooks, portable kernels, built-in backends. Ended by ::etude_host_runtime_free. */
 ETUDE_API etude_status etude_host_runtime_create(uint32_t threads, etude_runtime **out_runtime, etude_error *error);

@@ -22,8 +22,7 @@ extern "C" {
 typedef struct etude_kernel_context etude_kernel_context;
 
 /** A kernel. Returns ::ETUDE_OK or what ::etude_kernel_fail returned. */
-typedef etude_status (*etude_kernel_function)(
-    etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 
 /** A row of a kernel table. Tables are `const` and may live in flash. */
 typedef struct etude_kernel {
@@ -42,8 +41,8 @@ ETUDE_API etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status
  * first use and belongs to the method. Fails (recorded) where the sizes are out of bounds, the tensor is
  * read-only, or memory is short. Call it for every out, also when nothing changes.
  */
-ETUDE_API etude_status etude_kernel_resize(
-    etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank);
+ETUDE_API etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes,
+                                           uint32_t rank);
 
 /**
  * @p size bytes, aligned to ::ETUDE_MEMORY_ALIGNMENT, until the kernel returns; contents undefined. Calls
@@ -56,8 +55,8 @@ ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
  * Run `task(arg, i)` for every i below @p count, on this thread or on several (::etude_hooks), and return
  * when all are done.
  */
-ETUDE_API void etude_kernel_parallel_for(
-    etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg);
+ETUDE_API void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                                         void *arg);
 
 #ifdef __cplusplus
 }

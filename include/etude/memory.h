@@ -45,10 +45,10 @@ typedef struct etude_buffer {
 typedef struct etude_arena {
   uint8_t *base;
   size_t size;
-  size_t used; /**< bytes up to the mark */
-  size_t peak; /**< the largest `used` so far */
+  size_t used;   /**< bytes up to the mark */
+  size_t peak;   /**< the largest `used` so far */
   size_t needed; /**< the `used` that the last refused allocation would have led to; 0 if none was refused */
-  size_t last; /**< internal: where the newest block begins */
+  size_t last;   /**< internal: where the newest block begins */
 } etude_arena;
 
 /** Start an arena over @p size bytes at @p memory, which need not be aligned and stays the caller's. */

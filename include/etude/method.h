@@ -49,9 +49,8 @@ typedef struct etude_method_config {
  * are missing, one a line), ::ETUDE_OUT_OF_MEMORY (needed and given), ::ETUDE_INVALID_STATE (external data
  * needed), ::ETUDE_INVALID_PROGRAM, ::ETUDE_NOT_SUPPORTED, or what a backend's init returned.
  */
-ETUDE_API etude_status etude_method_load(
-    etude_program *program, const char *name, const etude_method_config *config, etude_method **out_method,
-    etude_error *error);
+ETUDE_API etude_status etude_method_load(etude_program *program, const char *name, const etude_method_config *config,
+                                         etude_method **out_method, etude_error *error);
 
 /** Free a method. NULL is fine. Results read with ::etude_method_get_output die with it. */
 ETUDE_API void etude_method_free(etude_method *method);
@@ -73,24 +72,24 @@ ETUDE_API uint32_t etude_method_output_count(const etude_method *method);
  * ::ETUDE_INVALID_TYPE (kind), ::ETUDE_INVALID_ARGUMENT (dtype, layout, other scalar), ::ETUDE_NOT_SUPPORTED
  * (rank, or a size beyond its bound), ::ETUDE_INVALID_STATE (in the middle of stepping).
  */
-ETUDE_API etude_status etude_method_set_input(
-    etude_method *method, uint32_t index, const etude_value *value, etude_error *error);
+ETUDE_API etude_status etude_method_set_input(etude_method *method, uint32_t index, const etude_value *value,
+                                              etude_error *error);
 
 /** Set all inputs, all or none of them; @p count must be their number. */
-ETUDE_API etude_status etude_method_set_inputs(
-    etude_method *method, const etude_value *values, uint32_t count, etude_error *error);
+ETUDE_API etude_status etude_method_set_inputs(etude_method *method, const etude_value *values, uint32_t count,
+                                               etude_error *error);
 
 /** The input as the method holds it (its dtype, layout, present sizes). Borrowed. */
-ETUDE_API etude_status etude_method_get_input(
-    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error);
+ETUDE_API etude_status etude_method_get_input(const etude_method *method, uint32_t index, etude_value *out_value,
+                                              etude_error *error);
 
 /**
  * Give an output without planned memory its storage: @p size bytes at @p data, enough for its largest
  * sizes, borrowed until replaced (NULL: back to memory of the method's own) or the method is freed.
  * ::ETUDE_INVALID_STATE for an output that is planned, constant, or an input.
  */
-ETUDE_API etude_status etude_method_set_output(
-    etude_method *method, uint32_t index, void *data, size_t size, etude_error *error);
+ETUDE_API etude_status etude_method_set_output(etude_method *method, uint32_t index, void *data, size_t size,
+                                               etude_error *error);
 
 /**
  * Run the method from its first instruction to its last. ::ETUDE_INVALID_STATE if an input is not set, or was
@@ -112,25 +111,25 @@ ETUDE_API uint32_t etude_method_position(const etude_method *method);
  * Output @p index of the last execution. Tensors and lists alias the method's memory until its next
  * execution. ::ETUDE_INVALID_STATE before the first execution and after one that failed.
  */
-ETUDE_API etude_status etude_method_get_output(
-    const etude_method *method, uint32_t index, etude_value *out_value, etude_error *error);
+ETUDE_API etude_status etude_method_get_output(const etude_method *method, uint32_t index, etude_value *out_value,
+                                               etude_error *error);
 
 /** Number of named state buffers (mutable buffers of the module). */
 ETUDE_API uint32_t etude_method_state_count(const etude_method *method);
 
 /** Name and tensor of state buffer @p index, in place. ::ETUDE_INVALID_ARGUMENT beyond the last. */
-ETUDE_API etude_status etude_method_state(
-    const etude_method *method, uint32_t index, const char **out_name, etude_tensor *out_tensor, etude_error *error);
+ETUDE_API etude_status etude_method_state(const etude_method *method, uint32_t index, const char **out_name,
+                                          etude_tensor *out_tensor, etude_error *error);
 
 /** Index of a state buffer by name; ::ETUDE_NOT_FOUND lists those that exist. */
-ETUDE_API etude_status etude_method_find_state(
-    const etude_method *method, const char *name, uint32_t *out_index, etude_error *error);
+ETUDE_API etude_status etude_method_find_state(const etude_method *method, const char *name, uint32_t *out_index,
+                                               etude_error *error);
 
 /** Copy a state buffer out or in; @p size must be its bytes. */
-ETUDE_API etude_status etude_method_read_state(
-    const etude_method *method, uint32_t index, void *data, size_t size, etude_error *error);
-ETUDE_API etude_status etude_method_write_state(
-    etude_method *method, uint32_t index, const void *data, size_t size, etude_error *error);
+ETUDE_API etude_status etude_method_read_state(const etude_method *method, uint32_t index, void *data, size_t size,
+                                               etude_error *error);
+ETUDE_API etude_status etude_method_write_state(etude_method *method, uint32_t index, const void *data, size_t size,
+                                                etude_error *error);
 
 /** Take state buffer @p index, or all (UINT32_MAX), back to what it held when the program was loaded. */
 ETUDE_API etude_status etude_method_reset_state(etude_method *method, uint32_t index, etude_error *error);
@@ -144,9 +143,8 @@ ETUDE_API void etude_method_memory(const etude_method *method, etude_memory_info
  * effect at once. A read-only key has one layer, the default, with the value that its backend gives now.
  * ::ETUDE_NOT_FOUND for an unknown backend or key.
  */
-ETUDE_API etude_status etude_method_explain_option(
-    const etude_method *method, const char *backend, const char *key, etude_option_explanation *out_explanation,
-    etude_error *error);
+ETUDE_API etude_status etude_method_explain_option(const etude_method *method, const char *backend, const char *key,
+                                                   etude_option_explanation *out_explanation, etude_error *error);
 
 #ifdef __cplusplus
 }

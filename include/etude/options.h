@@ -58,25 +58,27 @@ ETUDE_API void etude_options_init(etude_options *options, etude_option *items, u
  * the container is full.
  */
 ETUDE_API etude_status etude_options_add_bool(etude_options *options, const char *key, bool value, etude_error *error);
-ETUDE_API etude_status etude_options_add_int(etude_options *options, const char *key, int32_t value, etude_error *error);
-ETUDE_API etude_status etude_options_add_string(
-    etude_options *options, const char *key, const char *value, etude_error *error);
+ETUDE_API etude_status etude_options_add_int(etude_options *options, const char *key, int32_t value,
+                                             etude_error *error);
+ETUDE_API etude_status etude_options_add_string(etude_options *options, const char *key, const char *value,
+                                                etude_error *error);
 
 /**
  * Fill one row of a backend map: the backend's name is copied, the options are borrowed until the call that
  * the map is given to returns. ::ETUDE_INVALID_ARGUMENT for a name that is NULL, empty or too long.
  */
-ETUDE_API etude_status etude_backend_options_init(
-    etude_backend_options *row, const char *backend, const etude_options *options, etude_error *error);
+ETUDE_API etude_status etude_backend_options_init(etude_backend_options *row, const char *backend,
+                                                  const etude_options *options, etude_error *error);
 
 /** ::etude_option_schema.scopes: where a key may be set. */
 enum { ETUDE_SCOPE_PROCESS = 1u << 0, ETUDE_SCOPE_LOAD = 1u << 1, ETUDE_SCOPE_BOTH = 3u };
 
 /** ::etude_option_schema.flags */
 enum {
-  ETUDE_OPTION_READ_ONLY = 1u << 0,      /**< can be read, never set */
-  ETUDE_OPTION_EFFECT_NOW = 1u << 1,     /**< a process-wide change reaches methods already loaded; otherwise the next load */
-  ETUDE_OPTION_ALLOW_EMPTY = 1u << 2     /**< the empty string is a legal value */
+  ETUDE_OPTION_READ_ONLY = 1u << 0, /**< can be read, never set */
+  ETUDE_OPTION_EFFECT_NOW = 1u
+      << 1, /**< a process-wide change reaches methods already loaded; otherwise the next load */
+  ETUDE_OPTION_ALLOW_EMPTY = 1u << 2 /**< the empty string is a legal value */
 };
 
 /**

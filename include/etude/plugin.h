@@ -27,8 +27,8 @@ typedef struct etude_host_api {
   uint32_t abi_version;
 
   /** As ::etude_runtime_register_backend, for the runtime that loads the plugin. */
-  etude_status (*register_backend)(
-      etude_plugin_registrar *registrar, const char *name, const etude_backend *backend, void *self, etude_error *error);
+  etude_status (*register_backend)(etude_plugin_registrar *registrar, const char *name, const etude_backend *backend,
+                                   void *self, etude_error *error);
   const etude_allocator *(*allocator)(const etude_plugin_registrar *registrar); /**< of that runtime; lives as long */
   const etude_hooks *(*hooks)(const etude_plugin_registrar *registrar);         /**< of that runtime; lives as long */
 
@@ -46,35 +46,35 @@ typedef struct etude_host_api {
   const char *(*init_context_method_name)(const etude_init_context *ctx);
   const etude_allocator *(*init_context_allocator)(const etude_init_context *ctx);
   uint32_t (*init_context_spec_count)(const etude_init_context *ctx);
-  etude_status (*init_context_spec)(
-      const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec, etude_error *error);
-  etude_status (*init_context_find_spec)(
-      const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec, etude_error *error);
-  etude_status (*init_context_named_data)(
-      etude_init_context *ctx, const char *key, etude_bytes *out_data, etude_error *error);
+  etude_status (*init_context_spec)(const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec,
+                                    etude_error *error);
+  etude_status (*init_context_find_spec)(const etude_init_context *ctx, const char *key, etude_compile_spec *out_spec,
+                                         etude_error *error);
+  etude_status (*init_context_named_data)(etude_init_context *ctx, const char *key, etude_bytes *out_data,
+                                          etude_error *error);
   void (*init_context_release)(etude_init_context *ctx);
-  etude_status (*init_context_option_bool)(
-      const etude_init_context *ctx, const char *key, bool *out_value, etude_error *error);
-  etude_status (*init_context_option_int)(
-      const etude_init_context *ctx, const char *key, int32_t *out_value, etude_error *error);
-  etude_status (*init_context_option_string)(
-      const etude_init_context *ctx, const char *key, const char **out_value, etude_error *error);
+  etude_status (*init_context_option_bool)(const etude_init_context *ctx, const char *key, bool *out_value,
+                                           etude_error *error);
+  etude_status (*init_context_option_int)(const etude_init_context *ctx, const char *key, int32_t *out_value,
+                                          etude_error *error);
+  etude_status (*init_context_option_string)(const etude_init_context *ctx, const char *key, const char **out_value,
+                                             etude_error *error);
   const etude_hooks *(*init_context_hooks)(const etude_init_context *ctx);
   void (*init_context_log)(const etude_init_context *ctx, int32_t level, const char *message);
 
   const char *(*execute_context_method_name)(const etude_execute_context *ctx);
   const etude_hooks *(*execute_context_hooks)(const etude_execute_context *ctx);
   void *(*execute_context_scratch)(etude_execute_context *ctx, size_t size);
-  etude_status (*execute_context_resize)(
-      etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank, etude_error *error);
-  void (*execute_context_parallel_for)(
-      etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index), void *arg);
-  etude_status (*execute_context_option_bool)(
-      const etude_execute_context *ctx, const char *key, bool *out_value, etude_error *error);
-  etude_status (*execute_context_option_int)(
-      const etude_execute_context *ctx, const char *key, int32_t *out_value, etude_error *error);
-  etude_status (*execute_context_option_string)(
-      const etude_execute_context *ctx, const char *key, char *out_value, size_t size, etude_error *error);
+  etude_status (*execute_context_resize)(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
+                                         uint32_t rank, etude_error *error);
+  void (*execute_context_parallel_for)(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                                       void *arg);
+  etude_status (*execute_context_option_bool)(const etude_execute_context *ctx, const char *key, bool *out_value,
+                                              etude_error *error);
+  etude_status (*execute_context_option_int)(const etude_execute_context *ctx, const char *key, int32_t *out_value,
+                                             etude_error *error);
+  etude_status (*execute_context_option_string)(const etude_execute_context *ctx, const char *key, char *out_value,
+                                                size_t size, etude_error *error);
 } etude_host_api;
 
 /** What a plugin says of itself. */

@@ -72,9 +72,9 @@ typedef struct etude_program_config {
  * ::ETUDE_INVALID_ARGUMENT: not a `.pte`. ::ETUDE_NOT_SUPPORTED: of another schema version. ::ETUDE_INVALID_PROGRAM:
  * empty, cut short or damaged; the message tells which.
  */
-ETUDE_API etude_status etude_program_load(
-    etude_runtime *runtime, const etude_data_loader *loader, const etude_program_config *config,
-    etude_program **out_program, etude_error *error);
+ETUDE_API etude_status etude_program_load(etude_runtime *runtime, const etude_data_loader *loader,
+                                          const etude_program_config *config, etude_program **out_program,
+                                          etude_error *error);
 
 /** Free a program. Its methods must have been freed. NULL is fine. */
 ETUDE_API void etude_program_free(etude_program *program);
@@ -86,8 +86,8 @@ ETUDE_API uint32_t etude_program_method_count(const etude_program *program);
 ETUDE_API const char *etude_program_method_name(const etude_program *program, uint32_t index);
 
 /** Index of a method; ::ETUDE_NOT_FOUND lists the methods that exist. */
-ETUDE_API etude_status etude_program_find_method(
-    const etude_program *program, const char *name, uint32_t *out_index, etude_error *error);
+ETUDE_API etude_status etude_program_find_method(const etude_program *program, const char *name, uint32_t *out_index,
+                                                 etude_error *error);
 
 /** Counts of one method. Fill `struct_size` before the call. */
 typedef struct etude_method_info {
@@ -96,58 +96,58 @@ typedef struct etude_method_info {
   uint32_t output_count;
   uint32_t value_count;
   uint32_t instruction_count;
-  uint32_t operator_count; /**< distinct operators */
-  uint32_t delegate_count; /**< delegate entries; several may name one backend */
-  uint32_t buffer_count;   /**< planned memory buffers */
-  uint32_t attribute_count;/**< tensors with a fully qualified name: parameters and state */
+  uint32_t operator_count;  /**< distinct operators */
+  uint32_t delegate_count;  /**< delegate entries; several may name one backend */
+  uint32_t buffer_count;    /**< planned memory buffers */
+  uint32_t attribute_count; /**< tensors with a fully qualified name: parameters and state */
 } etude_method_info;
 
-ETUDE_API etude_status etude_program_method_info(
-    const etude_program *program, uint32_t method, etude_method_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_method_info(const etude_program *program, uint32_t method,
+                                                 etude_method_info *out_info, etude_error *error);
 
 /** What the program says of a value. Fill `struct_size` before the call. Strings live as long as the program. */
 typedef struct etude_value_info {
   uint32_t struct_size;
-  int32_t tag;          /**< ETUDE_VALUE_ */
-  int32_t scalar_type;  /**< tensors: element type */
+  int32_t tag;         /**< ETUDE_VALUE_ */
+  int32_t scalar_type; /**< tensors: element type */
   uint32_t rank;
-  uint32_t flags;       /**< tensors: ETUDE_TENSOR_ */
-  uint32_t buffer;      /**< planned tensors: which buffer, 0-based */
-  uint64_t buffer_offset; /**< planned tensors: byte in the buffer */
-  uint64_t nbytes;      /**< tensors: at the largest sizes */
-  const char *name;     /**< fully qualified name, or NULL */
+  uint32_t flags;                /**< tensors: ETUDE_TENSOR_ */
+  uint32_t buffer;               /**< planned tensors: which buffer, 0-based */
+  uint64_t buffer_offset;        /**< planned tensors: byte in the buffer */
+  uint64_t nbytes;               /**< tensors: at the largest sizes */
+  const char *name;              /**< fully qualified name, or NULL */
   int32_t sizes[ETUDE_MAX_RANK]; /**< largest sizes */
   uint8_t dim_order[ETUDE_MAX_RANK];
   etude_value constant; /**< Int, Double, Bool, String: the value in the file */
 } etude_value_info;
 
 /** Describe input, output or attribute @p index of a method. ::ETUDE_INVALID_ARGUMENT beyond the last. */
-ETUDE_API etude_status etude_program_input_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error);
-ETUDE_API etude_status etude_program_output_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error);
-ETUDE_API etude_status etude_program_attribute_info(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_input_info(const etude_program *program, uint32_t method, uint32_t index,
+                                                etude_value_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_output_info(const etude_program *program, uint32_t method, uint32_t index,
+                                                 etude_value_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_attribute_info(const etude_program *program, uint32_t method, uint32_t index,
+                                                    etude_value_info *out_info, etude_error *error);
 
 /**
  * Name with overload of operator @p index, written to @p out_name with a NUL. ::ETUDE_INVALID_ARGUMENT beyond
  * the last, or where @p size is too small (128 is always enough).
  */
-ETUDE_API etude_status etude_program_operator_name(
-    const etude_program *program, uint32_t method, uint32_t index, char *out_name, size_t size, etude_error *error);
+ETUDE_API etude_status etude_program_operator_name(const etude_program *program, uint32_t method, uint32_t index,
+                                                   char *out_name, size_t size, etude_error *error);
 
 /** Backend of delegate entry @p index. Lives as long as the program. */
-ETUDE_API etude_status etude_program_delegate_backend(
-    const etude_program *program, uint32_t method, uint32_t index, const char **out_name, etude_error *error);
+ETUDE_API etude_status etude_program_delegate_backend(const etude_program *program, uint32_t method, uint32_t index,
+                                                      const char **out_name, etude_error *error);
 
 /** Bytes of planned buffer @p index. */
-ETUDE_API etude_status etude_program_buffer_size(
-    const etude_program *program, uint32_t method, uint32_t index, uint64_t *out_size, etude_error *error);
+ETUDE_API etude_status etude_program_buffer_size(const etude_program *program, uint32_t method, uint32_t index,
+                                                 uint64_t *out_size, etude_error *error);
 
 /** A segment of the file. Fill `struct_size` before the call. */
 typedef struct etude_segment_info {
   uint32_t struct_size;
-  int32_t kind; /**< an ETUDE_SEGMENT_ value */
+  int32_t kind;    /**< an ETUDE_SEGMENT_ value */
   uint64_t offset; /**< from the start of the file */
   uint64_t size;
 } etude_segment_info;
@@ -161,8 +161,8 @@ enum {
 };
 
 ETUDE_API uint32_t etude_program_segment_count(const etude_program *program);
-ETUDE_API etude_status etude_program_segment_info(
-    const etude_program *program, uint32_t index, etude_segment_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_segment_info(const etude_program *program, uint32_t index,
+                                                  etude_segment_info *out_info, etude_error *error);
 
 /** Bytes of memory that a method takes, region by region. Fill `struct_size` before the call. */
 typedef struct etude_memory_info {
@@ -177,23 +177,23 @@ typedef struct etude_memory_info {
   uint64_t scratch;    /**< after execution: scratch memory in use by kernels and backends */
   uint64_t delegates;  /**< after loading: what the backends allocated */
   uint64_t total;
-  uint64_t peak;       /**< after loading: the most that was allocated at one time */
+  uint64_t peak; /**< after loading: the most that was allocated at one time */
 } etude_memory_info;
 
 /**
  * What loading method @p method would take from its allocator (`shared` and `loaded`: from the program's). Exact, alignment included, for the regions
  * known before loading; `scratch` and `delegates` are 0.
  */
-ETUDE_API etude_status etude_program_method_memory(
-    const etude_program *program, uint32_t method, etude_memory_info *out_info, etude_error *error);
+ETUDE_API etude_status etude_program_method_memory(const etude_program *program, uint32_t method,
+                                                   etude_memory_info *out_info, etude_error *error);
 
 /**
  * Walk the operators of a method that have no kernel in the program's runtime, each once: @p index counts
  * from 0, ::ETUDE_NOT_FOUND ends the walk (after 64 at the latest). The text is "aten::foo.out (float, long)": operator, and the dtypes
  * of the tensors of its first use.
  */
-ETUDE_API etude_status etude_program_missing_operator(
-    const etude_program *program, uint32_t method, uint32_t index, char *out_text, size_t size, etude_error *error);
+ETUDE_API etude_status etude_program_missing_operator(const etude_program *program, uint32_t method, uint32_t index,
+                                                      char *out_text, size_t size, etude_error *error);
 
 #ifdef __cplusplus
 }

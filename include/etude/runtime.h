@@ -42,8 +42,8 @@ struct etude_hooks {
  * Make a runtime. @p allocator and @p hooks (may be NULL) are copied; all memory of the runtime, and by
  * default that of its programs and methods, comes from @p allocator.
  */
-ETUDE_API etude_status etude_runtime_create(
-    const etude_allocator *allocator, const etude_hooks *hooks, etude_runtime **out_runtime, etude_error *error);
+ETUDE_API etude_status etude_runtime_create(const etude_allocator *allocator, const etude_hooks *hooks,
+                                            etude_runtime **out_runtime, etude_error *error);
 
 /** End a runtime. Its programs must have been freed. NULL is fine. */
 ETUDE_API void etude_runtime_free(etude_runtime *runtime);
@@ -58,8 +58,8 @@ ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
  * Add a table of kernels; it is borrowed for the life of the runtime. The same table twice is fine; a
  * name that another table has already, with another function, is ::ETUDE_ALREADY_REGISTERED and adds nothing.
  */
-ETUDE_API etude_status etude_runtime_add_kernels(
-    etude_runtime *runtime, const etude_kernel *kernels, uint32_t count, etude_error *error);
+ETUDE_API etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
+                                                 etude_error *error);
 
 /** Number of kernels over all tables. */
 ETUDE_API uint32_t etude_runtime_kernel_count(const etude_runtime *runtime);
@@ -76,8 +76,8 @@ ETUDE_API const etude_kernel *etude_runtime_find_kernel(const etude_runtime *run
  * again is fine), ::ETUDE_NOT_SUPPORTED for a vtable of another ABI version, ::ETUDE_INVALID_ARGUMENT where
  * a required slot is missing, the name is empty or too long, or the schema contradicts itself.
  */
-ETUDE_API etude_status etude_runtime_register_backend(
-    etude_runtime *runtime, const char *name, const etude_backend *backend, void *self, etude_error *error);
+ETUDE_API etude_status etude_runtime_register_backend(etude_runtime *runtime, const char *name,
+                                                      const etude_backend *backend, void *self, etude_error *error);
 
 /** Take a backend out. ::ETUDE_NOT_FOUND; ::ETUDE_INVALID_STATE while a loaded method uses it. */
 ETUDE_API etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char *name, etude_error *error);
@@ -95,9 +95,9 @@ ETUDE_API uint32_t etude_runtime_backend_users(const etude_runtime *runtime, con
 ETUDE_API bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name);
 
 /** The schema of a backend (NULL and 0 where it has none). ::ETUDE_NOT_FOUND names the backends that exist. */
-ETUDE_API etude_status etude_runtime_option_schema(
-    const etude_runtime *runtime, const char *backend, const etude_option_schema **out_schema, uint32_t *out_count,
-    etude_error *error);
+ETUDE_API etude_status etude_runtime_option_schema(const etude_runtime *runtime, const char *backend,
+                                                   const etude_option_schema **out_schema, uint32_t *out_count,
+                                                   etude_error *error);
 
 /**
  * Set process-wide options of one or several backends, all or none of them. Everything is copied.
@@ -107,19 +107,19 @@ ETUDE_API etude_status etude_runtime_option_schema(
  * has taken can't be taken back). Any thread, also while methods execute: whoever reads options sees all of a
  * change or nothing of it. Where threads set one key at once, one of them is last for the core and the backend alike.
  */
-ETUDE_API etude_status etude_runtime_set_option(
-    etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count, etude_error *error);
+ETUDE_API etude_status etude_runtime_set_option(etude_runtime *runtime, const etude_backend_options *rows,
+                                                uint32_t row_count, etude_error *error);
 
 /** Read the process-wide value of `inout_item->key`: fills type and value. Any thread. */
-ETUDE_API etude_status etude_runtime_get_option(
-    etude_runtime *runtime, const char *backend, etude_option *inout_item, etude_error *error);
+ETUDE_API etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backend, etude_option *inout_item,
+                                                etude_error *error);
 
 /**
  * Has the process a value of its own for @p key, or does the default stand? ::ETUDE_NOT_FOUND for an unknown backend
  * or key; of a backend without schema no key is known here. Any thread.
  */
-ETUDE_API etude_status etude_runtime_option_is_set(
-    etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set, etude_error *error);
+ETUDE_API etude_status etude_runtime_option_is_set(etude_runtime *runtime, const char *backend, const char *key,
+                                                   bool *out_is_set, etude_error *error);
 
 /** Where a value of an option comes from, weakest first. */
 enum {
@@ -143,8 +143,8 @@ typedef struct etude_option_explanation {
  * Take process-wide values of @p backend back to their defaults; @p key NULL = all keys, one after the other.
  * ::ETUDE_NOT_SUPPORTED where it has no schema, or for a key that can't be set process-wide. Any thread.
  */
-ETUDE_API etude_status etude_runtime_reset_option(
-    etude_runtime *runtime, const char *backend, const char *key, etude_error *error);
+ETUDE_API etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *backend, const char *key,
+                                                  etude_error *error);
 
 #ifdef __cplusplus
 }

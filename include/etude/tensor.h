@@ -67,12 +67,12 @@ enum {
  * `bounds` is only read where ::ETUDE_TENSOR_DYNAMIC is set. Arrays are borrowed.
  */
 typedef struct etude_tensor {
-  void *data;         /**< first element; may be NULL when there are no elements */
-  int32_t *sizes;     /**< `rank` sizes */
-  int32_t *strides;   /**< `rank` strides, in elements */
+  void *data;               /**< first element; may be NULL when there are no elements */
+  int32_t *sizes;           /**< `rank` sizes */
+  int32_t *strides;         /**< `rank` strides, in elements */
   const uint8_t *dim_order; /**< `rank` dimension numbers */
   const int32_t *bounds;    /**< largest sizes; NULL = `sizes` are fixed */
-  size_t capacity;    /**< bytes available at `data` */
+  size_t capacity;          /**< bytes available at `data` */
   int8_t scalar_type;
   uint8_t rank;
   uint16_t flags;
@@ -104,7 +104,7 @@ typedef struct etude_value {
     int64_t int_value;
     double double_value;
     bool bool_value;
-    const char *string;            /**< `count` bytes; a NUL follows them */
+    const char *string; /**< `count` bytes; a NUL follows them */
     etude_tensor *tensor;
     const uint8_t *bools;
     const double *doubles;
@@ -128,8 +128,8 @@ ETUDE_API size_t etude_tensor_nbytes(const etude_tensor *tensor);
  * Write the dense strides of @p sizes in @p dim_order (NULL = 0, 1, 2, …) to @p out_strides.
  * Returns false where a size is negative, the order is no permutation, or a product leaves 31 bits.
  */
-ETUDE_API bool etude_strides_from_dim_order(
-    const int32_t *sizes, const uint8_t *dim_order, uint32_t rank, int32_t *out_strides);
+ETUDE_API bool etude_strides_from_dim_order(const int32_t *sizes, const uint8_t *dim_order, uint32_t rank,
+                                            int32_t *out_strides);
 
 /** True if the elements stand in row-major order (dimensions of size 1 and empty tensors do not count). */
 ETUDE_API bool etude_tensor_is_contiguous(const etude_tensor *tensor);
@@ -143,8 +143,8 @@ ETUDE_API bool etude_tensor_same_layout(const etude_tensor *a, const etude_tenso
  * naming the dimension. FOR AUTHORS: backends call it for each dynamic output; kernels call
  * ::etude_kernel_resize, which also sees to the storage.
  */
-ETUDE_API etude_status etude_tensor_resize(
-    etude_tensor *tensor, const int32_t *sizes, uint32_t rank, etude_error *error);
+ETUDE_API etude_status etude_tensor_resize(etude_tensor *tensor, const int32_t *sizes, uint32_t rank,
+                                           etude_error *error);
 
 /** Name of a value kind ("Tensor", "Int", …); "Unknown" otherwise. Any thread. */
 ETUDE_API const char *etude_value_kind_name(int32_t tag);

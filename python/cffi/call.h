@@ -16,11 +16,11 @@ typedef struct etude_result {
   int32_t scalar_type; /* tensors, as all that follows down to `strides` */
   uint32_t rank;
   uint32_t flags;
-  void *data; /* tensors: first element; strings: first byte */
+  void *data;  /* tensors: first element; strings: first byte */
   size_t size; /* tensors: bytes of all elements; strings and lists: count */
   int32_t sizes[ETUDE_MAX_RANK];
   int32_t strides[ETUDE_MAX_RANK]; /* in elements */
-  int64_t int_value; /* Int and Bool */
+  int64_t int_value;               /* Int and Bool */
   double double_value;
 } etude_result;
 
@@ -80,9 +80,8 @@ static void etude_result_read_item(const etude_value *list, uint32_t index, etud
  * Set all inputs, execute, and flatten the outputs into @p results, which keep what the previous call wrote:
  * @p out_changed tells whether any of them is now another (kind, place or shape; the elements are not looked at).
  */
-static etude_status etude_call(
-    etude_method *method, const etude_value *inputs, uint32_t input_count, etude_result *results, uint32_t result_count,
-    bool *out_changed, etude_error *error) {
+static etude_status etude_call(etude_method *method, const etude_value *inputs, uint32_t input_count,
+                               etude_result *results, uint32_t result_count, bool *out_changed, etude_error *error) {
   etude_status status = etude_method_set_inputs(method, inputs, input_count, error);
   if (status == ETUDE_OK) {
     status = etude_method_execute(method, error);

@@ -1,7 +1,8 @@
 /* Plugins that a host must refuse; BAD_PLUGIN says which one this is. */
 #include "etude/plugin.h"
 
-static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error) {
+static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle,
+                            etude_error *error) {
   (void)self;
   (void)ctx;
   (void)payload;
@@ -10,8 +11,8 @@ static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes pay
   return ETUDE_NOT_IMPLEMENTED;
 }
 
-static etude_status no_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
+static etude_status no_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
+                               uint32_t count, etude_error *error) {
   (void)self;
   (void)ctx;
   (void)handle;

@@ -214,8 +214,8 @@ const char *get_string(bench *b, const char *backend, const char *key) {
 
 /* ---- methods ---- */
 
-etude_status load_method(
-    bench *b, const char *name, const etude_backend_options *rows, uint32_t count, etude_method **out_method) {
+etude_status load_method(bench *b, const char *name, const etude_backend_options *rows, uint32_t count,
+                         etude_method **out_method) {
   etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
 
   config.backend_options = rows;
@@ -224,7 +224,8 @@ etude_status load_method(
   return etude_method_load(b->program, name, &config, out_method, &b->error);
 }
 
-etude_status run_floats(etude_method *method, const float *in, int32_t rows, int32_t features, float *out, etude_error *error) {
+etude_status run_floats(etude_method *method, const float *in, int32_t rows, int32_t features, float *out,
+                        etude_error *error) {
   float copy[256];
   tensor_view view;
   etude_value value;
@@ -270,8 +271,8 @@ etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, v
   return ETUDE_NOT_IMPLEMENTED;
 }
 
-etude_status no_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
+etude_status no_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count,
+                        etude_error *error) {
   (void)self;
   (void)ctx;
   (void)handle;

@@ -63,18 +63,19 @@ int32_t get_int(bench *b, const char *backend, const char *key);
 const char *get_string(bench *b, const char *backend, const char *key);
 
 /* Load a method with `count` rows of options. */
-etude_status load_method(
-    bench *b, const char *name, const etude_backend_options *rows, uint32_t count, etude_method **out_method);
+etude_status load_method(bench *b, const char *name, const etude_backend_options *rows, uint32_t count,
+                         etude_method **out_method);
 
 /* Run a method with one float input [rows, features] and one float output, which is copied to `out` (128 floats at most). */
-etude_status run_floats(etude_method *method, const float *in, int32_t rows, int32_t features, float *out, etude_error *error);
+etude_status run_floats(etude_method *method, const float *in, int32_t rows, int32_t features, float *out,
+                        etude_error *error);
 
 /* Are `count` floats as expected, each times `factor`? */
 bool all_near(const float *got, const float *expected, size_t count, float factor);
 
 /* The required slots of a backend that is only registered, for its options: both answer ETUDE_NOT_IMPLEMENTED. */
 etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error);
-etude_status no_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error);
+etude_status no_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count,
+                        etude_error *error);
 
 #endif /* ETUDE_TEST_BENCH_H_ */

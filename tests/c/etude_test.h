@@ -26,16 +26,16 @@ static inline void test_report(const char *file, int line, const char *text) {
   } while (0)
 
 /* Status of a call that fills `error`; prints the message where the status is another. */
-#define CHECK_STATUS(expected, call, error)                                                             \
-  do {                                                                                                  \
-    const etude_status test_want_ = (expected);                                                         \
-    const etude_status test_got_ = (call);                                                              \
-    if (test_got_ != test_want_) {                                                                      \
-      test_report(__FILE__, __LINE__, #call);                                                           \
+#define CHECK_STATUS(expected, call, error)                                                              \
+  do {                                                                                                   \
+    const etude_status test_want_ = (expected);                                                          \
+    const etude_status test_got_ = (call);                                                               \
+    if (test_got_ != test_want_) {                                                                       \
+      test_report(__FILE__, __LINE__, #call);                                                            \
       printf("  expected %s, got %s: %s\n", etude_status_name(test_want_), etude_status_name(test_got_), \
-             test_got_ == ETUDE_OK ? "" : (error)->message);                                            \
-      return;                                                                                           \
-    }                                                                                                   \
+             test_got_ == ETUDE_OK ? "" : (error)->message);                                             \
+      return;                                                                                            \
+    }                                                                                                    \
   } while (0)
 
 #define CHECK_OK(call, error) CHECK_STATUS(ETUDE_OK, call, error)
@@ -52,27 +52,28 @@ static int test_left_out;
 #define TEST_PRINT_LEFT_OUT() 0
 
 /* `text` must hold `part`. */
-#define CHECK_TEXT(text, part)                                           \
-  do {                                                                   \
-    if (strstr((text), (part)) == NULL) {                                \
-      test_report(__FILE__, __LINE__, #text " lacks " #part);            \
-      printf("  text: %s\n  part: %s\n", (text), (part));                \
-      return;                                                            \
-    }                                                                    \
+#define CHECK_TEXT(text, part)                                \
+  do {                                                        \
+    if (strstr((text), (part)) == NULL) {                     \
+      test_report(__FILE__, __LINE__, #text " lacks " #part); \
+      printf("  text: %s\n  part: %s\n", (text), (part));     \
+      return;                                                 \
+    }                                                         \
   } while (0)
 #endif
 
-#define RUN(test)                                              \
-  do {                                                         \
-    const int test_before_ = test_failures;                    \
-    test_current = #test;                                      \
-    test_runs++;                                               \
-    test();                                                    \
+#define RUN(test)                                                \
+  do {                                                           \
+    const int test_before_ = test_failures;                      \
+    test_current = #test;                                        \
+    test_runs++;                                                 \
+    test();                                                      \
     if (test_failures == test_before_) printf("ok %s\n", #test); \
-    fflush(stdout);                                            \
+    fflush(stdout);                                              \
   } while (0)
 
-#define TEST_END() \
-  ((void)TEST_PRINT_LEFT_OUT(), printf("%d passed, %d failed\n", test_runs - test_failures, test_failures), test_failures != 0)
+#define TEST_END()                                                                                          \
+  ((void)TEST_PRINT_LEFT_OUT(), printf("%d passed, %d failed\n", test_runs - test_failures, test_failures), \
+   test_failures != 0)
 
 #endif /* ETUDE_TEST_H_ */

@@ -146,8 +146,8 @@ bool close_fixture(fixture *f) {
   return f->memory.blocks == 0 && f->memory.bytes == 0 && f->memory.wrong == 0;
 }
 
-const etude_value *view_tensor(
-    tensor_view *view, int8_t scalar_type, void *data, uint32_t rank, int32_t size0, int32_t size1) {
+const etude_value *view_tensor(tensor_view *view, int8_t scalar_type, void *data, uint32_t rank, int32_t size0,
+                               int32_t size1) {
   memset(view, 0, sizeof *view);
   view->sizes[0] = size0;
   view->sizes[1] = size1;
@@ -161,6 +161,4 @@ const etude_value *view_tensor(
   return &view->value;
 }
 
-bool near(float a, float b) {
-  return fabsf(a - b) <= 1e-5f + 1e-5f * fabsf(b);
-}
+bool near(float a, float b) { return fabsf(a - b) <= 1e-5f + 1e-5f * fabsf(b); }

@@ -12,7 +12,7 @@ typedef struct test_memory {
   size_t blocks;  /* alive */
   size_t bytes;   /* alive */
   size_t peak;
-  size_t wrong;   /* blocks freed with a wrong size */
+  size_t wrong; /* blocks freed with a wrong size */
 } test_memory;
 
 etude_allocator test_memory_allocator(test_memory *memory);
@@ -50,8 +50,8 @@ typedef struct tensor_view {
   etude_value value;
 } tensor_view;
 
-const etude_value *view_tensor(
-    tensor_view *view, int8_t scalar_type, void *data, uint32_t rank, int32_t size0, int32_t size1);
+const etude_value *view_tensor(tensor_view *view, int8_t scalar_type, void *data, uint32_t rank, int32_t size0,
+                               int32_t size1);
 
 bool near(float a, float b);
 

@@ -230,17 +230,11 @@ static void for_each_scenario(void (*run)(const scenario *s, files *in)) {
   }
 }
 
-static void test_fail_at_each_call(void) {
-  for_each_scenario(fail_at_each_call);
-}
+static void test_fail_at_each_call(void) { for_each_scenario(fail_at_each_call); }
 
-static void test_fail_once_at_each_call(void) {
-  for_each_scenario(fail_once_at_each_call);
-}
+static void test_fail_once_at_each_call(void) { for_each_scenario(fail_once_at_each_call); }
 
-static void test_grow_an_arena(void) {
-  for_each_scenario(grow_an_arena);
-}
+static void test_grow_an_arena(void) { for_each_scenario(grow_an_arena); }
 
 /* The message of a method that does not fit names the bytes. */
 static void test_the_message_says_how_much(void) {

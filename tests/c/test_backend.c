@@ -22,16 +22,14 @@ typedef struct probe {
 typedef struct handle {
   int index;
   etude_allocator allocator;
-  const char *method_name; /* the promise: lives until destroy */
+  const char *method_name;  /* the promise: lives until destroy */
   const etude_hooks *hooks; /* and this one longer */
 } handle;
 
-static bool probe_available(void *self) {
-  return !((const probe *)self)->unavailable;
-}
+static bool probe_available(void *self) { return !((const probe *)self)->unavailable; }
 
-static etude_status probe_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status probe_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                               etude_error *error) {
   probe *p = self;
   const etude_allocator *allocator = etude_init_context_allocator(ctx);
   const int index = p->inits++;
@@ -100,8 +98,17 @@ static void probe_destroy(void *self, void *opaque) {
 }
 
 static const etude_backend probe_backend = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, probe_available, probe_init, probe_execute, probe_destroy,
-    NULL, NULL, NULL, NULL, NULL,
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    probe_available,
+    probe_init,
+    probe_execute,
+    probe_destroy,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
 /* A fixture with the probe in the place of the backend that the file wants. */

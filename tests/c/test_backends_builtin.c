@@ -370,7 +370,8 @@ static const etude_option_schema *wrong_schema(void *self, uint32_t *out_count) 
   return schema;
 }
 
-static etude_status wrong_check(void *self, const char *method, const etude_option *items, uint32_t count, etude_error *error) {
+static etude_status wrong_check(void *self, const char *method, const etude_option *items, uint32_t count,
+                                etude_error *error) {
   (void)self;
   (void)method;
   for (uint32_t i = 0; i < count; i++) {
@@ -391,8 +392,8 @@ static etude_status wrong_get(void *self, etude_option *item, etude_error *error
 
 static void test_conformance_finds_what_is_wrong(void) {
   static const etude_backend wrong = {
-      sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, wrong_schema, wrong_check, NULL, wrong_get,
-      NULL,
+      sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init,   no_execute, NULL,
+      wrong_schema,          wrong_check,       NULL, wrong_get, NULL,
   };
   bench b;
   etude_option item;
@@ -401,7 +402,8 @@ static void test_conformance_finds_what_is_wrong(void) {
 
   CHECK_OK(bench_open(&b), &b.error);
   CHECK_OK(etude_runtime_register_backend(b.runtime, "Wrong", &wrong, NULL, &b.error), &b.error);
-  CHECK_STATUS(ETUDE_INVALID_STATE, etude_check_backend(b.runtime, "Wrong", print_failed, &count, &failed, &b.error), &b.error);
+  CHECK_STATUS(ETUDE_INVALID_STATE, etude_check_backend(b.runtime, "Wrong", print_failed, &count, &failed, &b.error),
+               &b.error);
   CHECK(failed == 2); /* the wrong type, and a bound that the schema allows and the backend refuses */
   CHECK(strcmp(b.error.subject, "Wrong") == 0);
   memcpy(item.key, "count", sizeof "count");

@@ -9,8 +9,8 @@ static void test_error_formats(void) {
   const int32_t sizes[3] = {4, 0, 7};
 
   CHECK(etude_error_set(&error, ETUDE_NOT_FOUND, "a %s b %d c %u d %z e %l f %x g %q h %%", "text", (int32_t)-5,
-                        (uint32_t)4000000000u, (size_t)77, (int64_t)INT64_MIN, (uint32_t)0xBEEFu, "it") ==
-        ETUDE_NOT_FOUND);
+                        (uint32_t)4000000000u, (size_t)77, (int64_t)INT64_MIN, (uint32_t)0xBEEFu,
+                        "it") == ETUDE_NOT_FOUND);
   CHECK(error.status == ETUDE_NOT_FOUND);
   CHECK_TEXT(error.message, "a text b -5 c 4000000000 d 77 e -9223372036854775808 f ");
   CHECK_TEXT(error.message, "g 'it' h %");

@@ -36,13 +36,9 @@ static void check_file(int32_t mode) {
   free(got);
 }
 
-static void test_file_mapped(void) {
-  check_file(ETUDE_FILE_MAP);
-}
+static void test_file_mapped(void) { check_file(ETUDE_FILE_MAP); }
 
-static void test_file_read(void) {
-  check_file(ETUDE_FILE_READ);
-}
+static void test_file_read(void) { check_file(ETUDE_FILE_READ); }
 
 static void test_file_refusals(void) {
   etude_error error = ETUDE_ERROR_INIT;

@@ -2,9 +2,7 @@
 #include "etude_test.h"
 #include "support.h"
 
-static bool aligned(const void *ptr, size_t alignment) {
-  return (uintptr_t)ptr % alignment == 0;
-}
+static bool aligned(const void *ptr, size_t alignment) { return (uintptr_t)ptr % alignment == 0; }
 
 static void test_arena_aligns_whatever_the_base(void) {
   uint8_t memory[512];

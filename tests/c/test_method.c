@@ -318,8 +318,8 @@ static void test_dynamic_shapes_keep_to_each_bound(void) {
   }
   CHECK_OK(open_fixture(&f, "dynamic_batch.pte", "forward"), &f.error);
   for (int i = 0; i < 5; i++) {
-    CHECK_OK(etude_method_set_input(
-                 f.method, 0, view_tensor(&view, ETUDE_FLOAT, x, 2, batches[i], 6), &f.error), &f.error);
+    CHECK_OK(etude_method_set_input(f.method, 0, view_tensor(&view, ETUDE_FLOAT, x, 2, batches[i], 6), &f.error),
+             &f.error);
     CHECK_OK(etude_method_execute(f.method, &f.error), &f.error);
     CHECK_OK(etude_method_get_output(f.method, 0, &output, &f.error), &f.error);
     CHECK(output.as.tensor->sizes[0] == batches[i] && output.as.tensor->sizes[1] == 3);

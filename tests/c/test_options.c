@@ -64,7 +64,8 @@ static void test_too_long_empty_or_twice_is_never_cut(void) {
   CHECK(strcmp(error.subject, "k") == 0 && options.count == 1 && items[0].type == ETUDE_OPTION_BOOL);
   CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_backend_options_init(&row, "", &options, &error), &error);
   CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_backend_options_init(&row, NULL, &options, &error), &error);
-  CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_backend_options_init(&row, long_text + 299 - 64, &options, &error), &error);
+  CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_backend_options_init(&row, long_text + 299 - 64, &options, &error),
+               &error);
   CHECK_OK(etude_backend_options_init(&row, long_text + 299 - 63, &options, &error), &error);
 }
 
@@ -179,7 +180,8 @@ static void test_keys_can_be_enumerated_with_all_that_is_known(void) {
     CHECK(schema[i].key[0] != '\0' && schema[i].help[0] != '\0' && strchr(schema[i].help, '\n') == NULL);
   }
   schema = find_key(&b, CONTEXT, "threads");
-  CHECK(schema->type == ETUDE_OPTION_INT && schema->default_value == 1 && schema->minimum == 1 && schema->maximum == 64);
+  CHECK(schema->type == ETUDE_OPTION_INT && schema->default_value == 1 && schema->minimum == 1 &&
+        schema->maximum == 64);
   CHECK(schema->scopes == ETUDE_SCOPE_BOTH && schema->flags == 0);
   schema = find_key(&b, CONTEXT, "precision");
   CHECK(schema->type == ETUDE_OPTION_STRING && strcmp(schema->default_string, "float32") == 0);
@@ -210,11 +212,13 @@ static void test_the_core_checks_for_every_backend(void) {
     const wrong_call *c = &calls[i];
 
     CHECK_STATUS(ETUDE_INVALID_TYPE, set_int(&b, c->backend, c->bool_key, 1), &b.error);
-    (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': expected bool, got int", c->backend, c->bool_key);
+    (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': expected bool, got int", c->backend,
+                   c->bool_key);
     CHECK_MESSAGE(strcmp(b.error.message, expected) == 0);
     CHECK(strcmp(b.error.subject, c->bool_key) == 0);
     CHECK_STATUS(ETUDE_NOT_SUPPORTED, set_int(&b, c->backend, c->read_only_key, 1), &b.error);
-    (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': it is read-only", c->backend, c->read_only_key);
+    (void)snprintf(expected, sizeof expected, "backend '%s', option '%s': it is read-only", c->backend,
+                   c->read_only_key);
     CHECK_MESSAGE(strcmp(b.error.message, expected) == 0);
     CHECK(strcmp(b.error.subject, c->read_only_key) == 0);
     CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, c->backend, "colour", 1), &b.error);
@@ -313,7 +317,8 @@ static void test_a_schema_that_contradicts_itself_is_refused(void) {
 
   CHECK_OK(bench_open(&b), &b.error);
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_runtime_register_backend(b.runtime, "Bad", &vtable, &bad[i], &b.error), &b.error);
+    CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_runtime_register_backend(b.runtime, "Bad", &vtable, &bad[i], &b.error),
+                 &b.error);
     CHECK_TEXT(b.error.message, "'Bad'");
   }
   CHECK_OK(etude_runtime_register_backend(b.runtime, "Good", &vtable, &good, &b.error), &b.error);
@@ -414,7 +419,17 @@ static etude_status stubborn_set(void *self, const etude_option *items, uint32_t
 
 static void test_a_refusal_at_the_last_step_is_taken_back(void) {
   static const etude_backend vtable = {
-      sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, number_schema, NULL, stubborn_set, NULL, NULL,
+      sizeof(etude_backend),
+      ETUDE_ABI_VERSION,
+      NULL,
+      no_init,
+      no_execute,
+      NULL,
+      number_schema,
+      NULL,
+      stubborn_set,
+      NULL,
+      NULL,
   };
   stubborn first = {-1, false};
   stubborn second = {-1, false};
@@ -543,7 +558,7 @@ static void test_a_method_map_overrides_key_by_key(void) {
   map_start(&of_method, CONTEXT);
   map_string(&of_method, "precision", "float32");
   CHECK_OK(load_method(&b, "prefill", &of_method.row, 1, &prefill), &b.error);
-  CHECK_TEXT(b.log, "program: method prefill"); /* the other key is still the program's */
+  CHECK_TEXT(b.log, "program: method prefill");                    /* the other key is still the program's */
   CHECK_OK(load_method(&b, "decode", NULL, 0, &decode), &b.error); /* and the other method does not see it */
   CHECK_OK(run_floats(prefill, prefill_input, 5, 8, out, &b.error), &b.error);
   CHECK(all_near(out, prefill_output, 40, 1.0f));
@@ -562,7 +577,10 @@ static void test_method_beats_program_beats_process_beats_default(void) {
     const bool process = (mask & 1) != 0;
     const bool program = (mask & 2) != 0;
     const bool method = (mask & 4) != 0;
-    const int winner = method ? ETUDE_ORIGIN_METHOD : program ? ETUDE_ORIGIN_PROGRAM : process ? ETUDE_ORIGIN_PROCESS : 0;
+    const int winner = method    ? ETUDE_ORIGIN_METHOD
+                       : program ? ETUDE_ORIGIN_PROGRAM
+                       : process ? ETUDE_ORIGIN_PROCESS
+                                 : 0;
     bench b;
     etude_method *loaded;
     etude_program_config config = ETUDE_PROGRAM_CONFIG_INIT;
@@ -583,7 +601,8 @@ static void test_method_beats_program_beats_process_beats_default(void) {
     map_start(&of_method, CONTEXT);
     map_string(&of_method, "log_label", labels[3]);
     CHECK_OK(load_method(&b, "decode", &of_method.row, method, &loaded), &b.error);
-    (void)snprintf(expected, sizeof expected, "%s%smethod decode runs graph decode", labels[winner], winner != 0 ? ": " : "");
+    (void)snprintf(expected, sizeof expected, "%s%smethod decode runs graph decode", labels[winner],
+                   winner != 0 ? ": " : "");
     CHECK(strcmp(b.log, expected) == 0);
     explanation.struct_size = (uint32_t)sizeof explanation;
     CHECK_OK(etude_method_explain_option(loaded, CONTEXT, "log_label", &explanation, &b.error), &b.error);
@@ -618,7 +637,8 @@ static void test_explain_tells_the_moment(void) {
   CHECK_OK(etude_method_explain_option(method, CONTEXT, "clamp", &e, &b.error), &b.error);
   CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && !e.values[0].bool_value && e.type == ETUDE_OPTION_BOOL);
   CHECK_OK(etude_method_explain_option(method, CONTEXT, "loaded_count", &e, &b.error), &b.error);
-  CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && e.values[0].int_value == 1 && !e.is_set[1]); /* read-only: what the backend says */
+  CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && e.values[0].int_value == 1 &&
+        !e.is_set[1]); /* read-only: what the backend says */
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, CONTEXT, "clomp", &e, &b.error), &b.error);
   CHECK(strcmp(b.error.subject, "clomp") == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, "Nobody", "clamp", &e, &b.error), &b.error);
@@ -664,7 +684,8 @@ static void test_a_later_change_touches_only_what_takes_effect_now(void) {
   etude_method_free(method);
   map_start(&map, CONTEXT);
   map_bool(&map, "clamp", false);
-  CHECK_OK(load_method(&b, "prefill", &map.row, 1, &method), &b.error); /* set at load: out of the reach of the process */
+  CHECK_OK(load_method(&b, "prefill", &map.row, 1, &method),
+           &b.error); /* set at load: out of the reach of the process */
   CHECK_OK(run_floats(method, prefill_input, 5, 8, out, &b.error), &b.error);
   CHECK(all_near(out, prefill_output_bfloat16, 40, 1.0f));
   etude_method_free(method);
@@ -729,7 +750,8 @@ static void test_reset_of_what_is_never_set(void) {
   CHECK_STATUS(ETUDE_NOT_SUPPORTED, etude_runtime_reset_option(b.runtime, CONTEXT, "graph", &b.error), &b.error);
   CHECK(strcmp(b.error.subject, "graph") == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_reset_option(b.runtime, NULL, NULL, &b.error), &b.error);
-  CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_runtime_register_backend(b.runtime, "Nobody", NULL, NULL, &b.error), &b.error);
+  CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_runtime_register_backend(b.runtime, "Nobody", NULL, NULL, &b.error),
+               &b.error);
   CHECK(bench_close(&b));
 }
 

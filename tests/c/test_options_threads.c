@@ -69,10 +69,12 @@ static void *execute(void *arg) {
     if (w->rounds % 50 == 0) {
       etude_method_free(method);
       method = NULL;
-      fine = etude_method_load(w->common->program, prefill ? "prefill" : "decode", NULL, &method, &w->error) == ETUDE_OK;
+      fine =
+          etude_method_load(w->common->program, prefill ? "prefill" : "decode", NULL, &method, &w->error) == ETUDE_OK;
     }
     if (fine && prefill) {
-      fine = run_floats(method, prefill_input, 5, 8, out, &w->error) == ETUDE_OK && is_possible(out, prefill_output, 40);
+      fine =
+          run_floats(method, prefill_input, 5, 8, out, &w->error) == ETUDE_OK && is_possible(out, prefill_output, 40);
     } else if (fine) {
       fine = run_floats(method, decode_input, 1, 8, out, &w->error) == ETUDE_OK && is_possible(out, decode_output, 5);
     }
@@ -201,7 +203,16 @@ static void *set_numbers(void *arg) {
 
 static void test_backend_and_core_agree_in_the_end(void) {
   static const etude_backend vtable = {
-      sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, mirror_schema, NULL, mirror_set, NULL,
+      sizeof(etude_backend),
+      ETUDE_ABI_VERSION,
+      NULL,
+      no_init,
+      no_execute,
+      NULL,
+      mirror_schema,
+      NULL,
+      mirror_set,
+      NULL,
       NULL,
   };
   shared common = {NULL, NULL, 0};

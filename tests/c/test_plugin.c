@@ -90,7 +90,8 @@ static void test_several_backends_in_a_method(void) {
   rows[0] = maps[0].row;
   rows[1] = maps[1].row;
   CHECK_OK(load_method(&b, "chain", rows, 2, &method), &b.error);
-  CHECK(etude_runtime_backend_users(b.runtime, SCALE) == 2 && etude_runtime_backend_users(b.runtime, NULL_BACKEND) == 1);
+  CHECK(etude_runtime_backend_users(b.runtime, SCALE) == 2 &&
+        etude_runtime_backend_users(b.runtime, NULL_BACKEND) == 1);
   check_scaled(method, 9.0f, &b.error);
   CHECK_OK(set_bool(&b, NULL_BACKEND, "copy", false), &b.error); /* the method's own value wins */
   check_scaled(method, 9.0f, &b.error);
@@ -141,7 +142,8 @@ static void test_a_backend_without_schema(void) {
   CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, RAW, "factor", 1), &b.error);
   CHECK(strcmp(b.error.subject, "factor") == 0);
   CHECK_TEXT(b.error.message, "backend 'ScaleRawBackend': there is no option 'factor'");
-  CHECK(get_int(&b, RAW, "factor") == -1 && b.error.status == ETUDE_NOT_FOUND && strcmp(b.error.subject, "factor") == 0);
+  CHECK(get_int(&b, RAW, "factor") == -1 && b.error.status == ETUDE_NOT_FOUND &&
+        strcmp(b.error.subject, "factor") == 0);
   CHECK_STATUS(ETUDE_NOT_SUPPORTED, etude_runtime_reset_option(b.runtime, RAW, NULL, &b.error), &b.error);
   CHECK_OK(set_int(&b, RAW, "percent", 200), &b.error);
   CHECK_OK(bench_load(&b, "backends.pte", NULL, NULL), &b.error);

@@ -103,17 +103,11 @@ static void run_workers(uint32_t pool, bool load_in_each_round) {
   etude_host_runtime_free(runtime);
 }
 
-static void test_methods_of_one_program_at_once(void) {
-  run_workers(1, false);
-}
+static void test_methods_of_one_program_at_once(void) { run_workers(1, false); }
 
-static void test_methods_that_share_a_pool(void) {
-  run_workers(3, false);
-}
+static void test_methods_that_share_a_pool(void) { run_workers(3, false); }
 
-static void test_loading_and_freeing_at_once(void) {
-  run_workers(1, true);
-}
+static void test_loading_and_freeing_at_once(void) { run_workers(1, true); }
 
 int main(void) {
   RUN(test_methods_of_one_program_at_once);

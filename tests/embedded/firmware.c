@@ -47,25 +47,22 @@ static int semihost(int operation, const void *argument) {
   return r0;
 }
 
-static void print(const char *text) {
-  (void)semihost(0x04, text);
-}
+static void print(const char *text) { (void)semihost(0x04, text); }
 
 static void leave(uint32_t code) {
   const uint32_t block[2] = {0x20026, code};
 
   (void)semihost(0x20, block);
-  for (;;) {
-  }
+  for (;;) {}
 }
 
 /* etude_error_set is a formatter without stdio, and serves as one. */
-#define PRINT(...)                                   \
-  do {                                               \
-    etude_error line_ = ETUDE_ERROR_INIT;            \
-    (void)etude_error_set(&line_, 0, __VA_ARGS__);   \
-    print(line_.message);                            \
-    print("\n");                                     \
+#define PRINT(...)                                 \
+  do {                                             \
+    etude_error line_ = ETUDE_ERROR_INIT;          \
+    (void)etude_error_set(&line_, 0, __VA_ARGS__); \
+    print(line_.message);                          \
+    print("\n");                                   \
   } while (0)
 
 static bool equal_floats(const float *got, const float *want, size_t count, float atol, float rtol) {
@@ -208,7 +205,18 @@ typedef void (*vector)(void);
 __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     (vector)(uintptr_t)image_stack_top,
     reset_handler,
-    fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-    fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-    fault_handler, fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
 };

@@ -36,8 +36,8 @@ static void budget_free(void *self, void *ptr, size_t size) {
 }
 
 /* A backend for delegates of any name: reads its payload, zeroes every tensor it may write. */
-static etude_status fuzz_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status fuzz_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                              etude_error *error) {
   etude_bytes named;
   uint32_t sum = 0;
 
@@ -123,8 +123,8 @@ static void touch_value_info(const etude_value_info *info) {
   (void)sink;
 }
 
-typedef etude_status (*value_query)(
-    const etude_program *program, uint32_t method, uint32_t index, etude_value_info *out_info, etude_error *error);
+typedef etude_status (*value_query)(const etude_program *program, uint32_t method, uint32_t index,
+                                    etude_value_info *out_info, etude_error *error);
 
 static void ask_values(const etude_program *program, uint32_t method, uint32_t count, value_query query) {
   etude_error error = ETUDE_ERROR_INIT;
@@ -274,8 +274,7 @@ static void use_method(etude_method *method, fuzz_file file) {
     }
   }
   (void)etude_method_reset_state(method, UINT32_MAX, &error);
-  for (int steps = 0; steps < INSTRUCTION_LIMIT && etude_method_step(method, &error) == ETUDE_OK; steps++) {
-  }
+  for (int steps = 0; steps < INSTRUCTION_LIMIT && etude_method_step(method, &error) == ETUDE_OK; steps++) {}
   etude_method_reset(method);
   for (size_t i = 0; i < MOST_INPUTS; i++) {
     free(storage[i].data);

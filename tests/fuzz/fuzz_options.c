@@ -17,9 +17,7 @@ typedef struct source {
   size_t at;
 } source;
 
-static uint8_t next_byte(source *s) {
-  return s->at < s->size ? s->data[s->at++] : 0;
-}
+static uint8_t next_byte(source *s) { return s->at < s->size ? s->data[s->at++] : 0; }
 
 static uint32_t next_word(source *s) {
   uint32_t word = next_byte(s);
@@ -30,14 +28,13 @@ static uint32_t next_word(source *s) {
   return word;
 }
 
-static const char *pick(source *s, const char *const *pool, size_t count) {
-  return pool[next_byte(s) % count];
-}
+static const char *pick(source *s, const char *const *pool, size_t count) { return pool[next_byte(s) % count]; }
 
 #define PICK(s, pool) pick(s, pool, sizeof(pool) / sizeof *(pool))
 
 static int32_t next_int(source *s) {
-  static const int32_t pool[] = {0, 1, -1, 2, 3, 64, 65, 100, 1000, 1001, INT32_MAX, INT32_MIN, INT32_MAX - 1, INT32_MIN + 1};
+  static const int32_t pool[] = {
+      0, 1, -1, 2, 3, 64, 65, 100, 1000, 1001, INT32_MAX, INT32_MIN, INT32_MAX - 1, INT32_MIN + 1};
   const uint8_t choice = next_byte(s) % 20;
 
   return choice < sizeof pool / sizeof pool[0] ? pool[choice] : (int32_t)next_word(s);
@@ -61,8 +58,9 @@ static void fill_text(source *s, const char *text, char *to, size_t size) {
 }
 
 static void make_item(source *s, etude_option *item) {
-  static const char *const keys[] = {"threads", "precision", "graph",     "output_scale_percent", "clamp",        "log_level", "log_label",
-                                     "copy",    "thread",    "init_count", "",                    "keep_payload", "k1"};
+  static const char *const keys[] = {
+      "threads", "precision",  "graph", "output_scale_percent", "clamp", "log_level", "log_label", "copy",
+      "thread",  "init_count", "",      "keep_payload",         "k1"};
   static const char *const texts[] = {"float32", "bfloat16", "", "decode", "prefill", "two\nlines", "label", "nowhere"};
 
   fill_text(s, PICK(s, keys), item->key, sizeof item->key);
@@ -153,7 +151,8 @@ static const etude_option_schema *give_schema(void *self, uint32_t *out_count) {
   return schema->rows;
 }
 
-static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle, etude_error *error) {
+static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle,
+                            etude_error *error) {
   (void)self;
   (void)ctx;
   (void)payload;
@@ -162,8 +161,8 @@ static etude_status no_init(void *self, etude_init_context *ctx, etude_bytes pay
   return ETUDE_NOT_IMPLEMENTED;
 }
 
-static etude_status no_execute(
-    void *self, etude_execute_context *ctx, void *handle, etude_value *const *args, uint32_t count, etude_error *error) {
+static etude_status no_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
+                               uint32_t count, etude_error *error) {
   (void)self;
   (void)ctx;
   (void)handle;
@@ -178,7 +177,11 @@ static const etude_backend schema_backend = {
 };
 
 static void make_schema(source *s, fuzz_schema *out) {
-  static const char *const keys[] = {"k1", "k2", "k3", "threads", "",
+  static const char *const keys[] = {"k1",
+                                     "k2",
+                                     "k3",
+                                     "threads",
+                                     "",
                                      "a_key_with_exactly_sixty_three_bytes_in_it_and_not_one_byte_more",
                                      "a_key_with_exactly_sixty_three_bytes_in_it_and_not_one_byte_mor"};
   static const char *const none[] = {NULL};
@@ -335,7 +338,10 @@ static void call(source *s, etude_runtime *runtime, fuzz_schema *schemas, uint32
       make_item(s, &item);
       (void)etude_runtime_get_option(runtime, PICK(s, names), &item, &error);
       break;
-    case 2: (void)etude_runtime_reset_option(runtime, "ContextBinaryBackend", next_byte(s) % 2 == 0 ? NULL : "threads", &error); break;
+    case 2:
+      (void)etude_runtime_reset_option(runtime, "ContextBinaryBackend", next_byte(s) % 2 == 0 ? NULL : "threads",
+                                       &error);
+      break;
     case 3:
       if (*schema_count < 4) {
         try_schema(s, runtime, &schemas[*schema_count], names[*schema_count]);

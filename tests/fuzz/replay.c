@@ -56,8 +56,8 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 static void overwrite_word(uint8_t *bytes, size_t size, uint64_t *state) {
-  static const uint32_t words[] = {0, 1, 4, 0x7f, 0xff, 0x7fff, 0xffff, 0x10000, 0x7fffffff, 0x80000000u, 0xfffffffcu,
-                                   0xffffffffu};
+  static const uint32_t words[] = {0,      1,       4,          0x7f,        0xff,        0x7fff,
+                                   0xffff, 0x10000, 0x7fffffff, 0x80000000u, 0xfffffffcu, 0xffffffffu};
   const uint32_t word = words[next_random(state) % (sizeof words / sizeof words[0])];
 
   if (size >= 4) {

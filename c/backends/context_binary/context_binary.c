@@ -27,7 +27,7 @@ typedef struct counters {
 typedef struct backend_state {
   etude_allocator allocator;
   const etude_hooks *hooks;
-  counters counts;       /* under the lock, as all below */
+  counters counts; /* under the lock, as all below */
   shared_weights *shared;
 } backend_state;
 
@@ -73,15 +73,16 @@ static etude_status read_options(const etude_init_context *ctx, load_options *ou
 
 /* Weights may stand apart from the graphs: the compile spec `weights` then holds their key as named data, of the
  * program or of an external data file. *out_apart tells. */
-static etude_status find_weights(etude_init_context *ctx, etude_context_binary *binary, bool *out_apart, etude_error *error) {
+static etude_status find_weights(etude_init_context *ctx, etude_context_binary *binary, bool *out_apart,
+                                 etude_error *error) {
   etude_compile_spec spec;
   etude_bytes data;
   char key[128];
   *out_apart = etude_init_context_find_spec(ctx, "weights", &spec, NULL) == ETUDE_OK;
   if (!*out_apart) return ETUDE_OK;
   if (spec.value.size >= sizeof key) {
-    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "the key of the weights has %z bytes, at most 127 are possible",
-                           spec.value.size);
+    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE,
+                           "the key of the weights has %z bytes, at most 127 are possible", spec.value.size);
   }
   if (spec.value.size > 0) memcpy(key, spec.value.data, spec.value.size);
   key[spec.value.size] = '\0';
@@ -151,8 +152,10 @@ static etude_status copy_weights(handle *h, const etude_context_binary *binary, 
 static void count_bytes(backend_state *state, size_t bytes, bool more) {
   const int32_t n = bytes > INT32_MAX ? INT32_MAX : (int32_t)bytes;
   int32_t *total = &state->counts.loaded_weight_bytes;
-  if (!more) *total -= n;
-  else *total = *total > INT32_MAX - n ? INT32_MAX : *total + n;
+  if (!more)
+    *total -= n;
+  else
+    *total = *total > INT32_MAX - n ? INT32_MAX : *total + n;
 }
 
 static shared_weights **find_shared(backend_state *state, const void *at) {
@@ -206,8 +209,9 @@ static void delist(backend_state *state, const handle *h) {
 
 static void log_choice(const etude_init_context *ctx, const load_options *options, const char *graph) {
   char line[ETUDE_OPTION_STRING_SIZE + 128];
-  const char *const parts[] = {options->log_label, options->log_label[0] != '\0' ? ": " : "", "method ",
-                               etude_init_context_method_name(ctx), " runs graph ", graph};
+  const char *const parts[] = {options->log_label, options->log_label[0] != '\0' ? ": " : "",
+                               "method ",          etude_init_context_method_name(ctx),
+                               " runs graph ",     graph};
   size_t used = 0;
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; ++i) {
     const size_t room = sizeof line - 1 - used;
@@ -220,7 +224,8 @@ static void log_choice(const etude_init_context *ctx, const load_options *option
   etude_init_context_log(ctx, options->log_level, line);
 }
 
-static etude_status prepare(handle *h, const etude_context_binary *binary, const load_options *options, etude_error *error) {
+static etude_status prepare(handle *h, const etude_context_binary *binary, const load_options *options,
+                            etude_error *error) {
   const bool rounded = strcmp(options->precision, "bfloat16") == 0;
   h->threads = (uint32_t)options->threads;
   h->weights = (const float *)(const void *)binary->weights;
@@ -228,8 +233,8 @@ static etude_status prepare(handle *h, const etude_context_binary *binary, const
   return copy_weights(h, binary, rounded, error);
 }
 
-static etude_status context_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status context_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                                 etude_error *error) {
   etude_context_binary binary;
   etude_context_graph graph;
   load_options options;
@@ -311,21 +316,23 @@ static void run_rows(void *arg, size_t task) {
 
 static etude_status check_tensor(const etude_value *value, const char *what, etude_error *error) {
   if (value->tag != ETUDE_VALUE_TENSOR) {
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "the %s is %s, not a tensor", what, etude_value_kind_name(value->tag));
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "the %s is %s, not a tensor", what,
+                           etude_value_kind_name(value->tag));
   }
   const etude_tensor *tensor = value->as.tensor;
   if (tensor->scalar_type != ETUDE_FLOAT || tensor->rank != 2 || !etude_tensor_is_contiguous(tensor)) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the %s is %T: a row-major float tensor [rows, features] is needed",
-                           what, tensor);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT,
+                           "the %s is %T: a row-major float tensor [rows, features] is needed", what, tensor);
   }
   return ETUDE_OK;
 }
 
 /* Check the two arguments, and give the output its size. */
-static etude_status take_arguments(etude_execute_context *ctx, const handle *h, etude_value *const *args, uint32_t arg_count,
-                                   execution *run, etude_error *error) {
+static etude_status take_arguments(etude_execute_context *ctx, const handle *h, etude_value *const *args,
+                                   uint32_t arg_count, execution *run, etude_error *error) {
   if (arg_count != 2) {
-    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "one input and one output are needed, not %u arguments", arg_count);
+    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "one input and one output are needed, not %u arguments",
+                           arg_count);
   }
   etude_status status = check_tensor(args[0], "input", error);
   if (status == ETUDE_OK) status = check_tensor(args[1], "output", error);
@@ -333,7 +340,8 @@ static etude_status take_arguments(etude_execute_context *ctx, const handle *h, 
   const etude_tensor *input = args[0]->as.tensor;
   etude_tensor *output = args[1]->as.tensor;
   if ((uint32_t)input->sizes[1] != h->layers[0].in) {
-    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the input is %T, the graph takes %u features", input, h->layers[0].in);
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "the input is %T, the graph takes %u features", input,
+                           h->layers[0].in);
   }
   const int32_t sizes[2] = {input->sizes[0], (int32_t)h->layers[h->layer_count - 1].out};
   status = etude_execute_context_resize(ctx, output, sizes, 2, error);
@@ -370,23 +378,24 @@ static const etude_option_schema *context_option_schema(void *self, uint32_t *ou
   static const char *const precisions[] = {"float32", "bfloat16", NULL};
   static const char *const levels[] = {"debug", "info", "warning", "error", NULL};
   static const etude_option_schema schema[] = {
-      {"threads", "tasks among which the rows of a batch are shared out", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 1, NULL, 1, 64,
-       NULL},
+      {"threads", "tasks among which the rows of a batch are shared out", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 1,
+       NULL, 1, 64, NULL},
       {"precision", "weights as they are, in place, or rounded in a copy", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0,
        "float32", 0, 0, precisions},
       {"graph", "graph to run; empty: the one with the method's name", ETUDE_OPTION_STRING, ETUDE_SCOPE_LOAD,
        ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL},
-      {"output_scale_percent", "factor on all outputs", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_EFFECT_NOW, 100, NULL,
-       0, 1000, NULL},
-      {"clamp", "negative outputs become 0", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 0, NULL, 0, 0, NULL},
-      {"log_level", "level of the line that loading writes to the log", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 3,
-       levels},
+      {"output_scale_percent", "factor on all outputs", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_EFFECT_NOW,
+       100, NULL, 0, 1000, NULL},
+      {"clamp", "negative outputs become 0", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 0, NULL, 0,
+       0, NULL},
+      {"log_level", "level of the line that loading writes to the log", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL,
+       0, 3, levels},
       {"log_label", "text in front of that line, without a line break", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH,
        ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL},
-      {"init_count", "delegates initialised so far", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0,
-       INT32_MAX, NULL},
-      {"loaded_count", "delegates loaded now", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0,
-       INT32_MAX, NULL},
+      {"init_count", "delegates initialised so far", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0,
+       NULL, 0, INT32_MAX, NULL},
+      {"loaded_count", "delegates loaded now", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL,
+       0, INT32_MAX, NULL},
       {"loaded_weight_bytes", "memory that their weights take; shared weights count once", ETUDE_OPTION_INT,
        ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT32_MAX, NULL},
   };
@@ -396,8 +405,8 @@ static const etude_option_schema *context_option_schema(void *self, uint32_t *ou
 }
 
 /* The one rule that a schema can't express: a log line is one line. */
-static etude_status context_check_options(
-    void *self, const char *method_name, const etude_option *items, uint32_t count, etude_error *error) {
+static etude_status context_check_options(void *self, const char *method_name, const etude_option *items,
+                                          uint32_t count, etude_error *error) {
   (void)self;
   (void)method_name;
   for (uint32_t i = 0; i < count; ++i) {
@@ -437,7 +446,7 @@ static void context_release(void *self) {
 }
 
 static const etude_backend context_vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, context_init, context_execute, context_destroy,
+    sizeof(etude_backend), ETUDE_ABI_VERSION,     NULL, context_init,       context_execute, context_destroy,
     context_option_schema, context_check_options, NULL, context_get_option, context_release,
 };
 
@@ -448,7 +457,8 @@ etude_status etude_context_binary_register(etude_runtime *runtime, etude_error *
   memset(state, 0, sizeof *state);
   state->allocator = *allocator;
   state->hooks = etude_runtime_hooks(runtime);
-  const etude_status status = etude_runtime_register_backend(runtime, "ContextBinaryBackend", &context_vtable, state, error);
+  const etude_status status =
+      etude_runtime_register_backend(runtime, "ContextBinaryBackend", &context_vtable, state, error);
   if (status != ETUDE_OK) context_release(state);
   return status;
 }

@@ -33,7 +33,8 @@ etude_status etude_context_binary_open(etude_bytes payload, etude_context_binary
   out->graphs = table(payload, read_u32(bytes + 8), out->graph_count, GRAPH_SIZE);
   out->layers = table(payload, read_u32(bytes + 16), out->layer_count, LAYER_SIZE);
   out->weights = table(payload, read_u32(bytes + 24), out->weight_count, (uint32_t)sizeof(float));
-  if (out->graphs == NULL || out->layers == NULL || out->weights == NULL) return damaged(error, "a table ends beyond it");
+  if (out->graphs == NULL || out->layers == NULL || out->weights == NULL)
+    return damaged(error, "a table ends beyond it");
   for (uint32_t i = 0; i < out->graph_count; ++i) {
     const uint8_t *name = out->graphs + (size_t)i * GRAPH_SIZE;
     if (name[0] == '\0' || name[NAME_SIZE - 1] != '\0') return damaged(error, "a graph's name is empty or has no end");
@@ -41,7 +42,8 @@ etude_status etude_context_binary_open(etude_bytes payload, etude_context_binary
   return ETUDE_OK;
 }
 
-static etude_status no_graph(const etude_context_binary *binary, const char *name, const char *method, etude_error *error) {
+static etude_status no_graph(const etude_context_binary *binary, const char *name, const char *method,
+                             etude_error *error) {
   char names[200] = "";
   size_t used = 0;
   for (uint32_t i = 0; i < binary->graph_count; ++i) {
@@ -52,8 +54,9 @@ static etude_status no_graph(const etude_context_binary *binary, const char *nam
     memcpy(names + used + 2, next, length + 1);
     used += length + 2;
   }
-  etude_error_set(error, ETUDE_NOT_FOUND, "method %q wants graph %q, which the context binary does not have; there are: %s",
-                  method, name, used > 0 ? names + 2 : "none");
+  etude_error_set(error, ETUDE_NOT_FOUND,
+                  "method %q wants graph %q, which the context binary does not have; there are: %s", method, name,
+                  used > 0 ? names + 2 : "none");
   etude_error_subject(error, name);
   return ETUDE_NOT_FOUND;
 }
@@ -78,7 +81,8 @@ static bool in_table(const etude_context_binary *binary, uint32_t first, uint64_
   return first + count <= binary->weight_count;
 }
 
-static etude_status check_layer(const etude_context_binary *binary, const etude_context_layer *layer, etude_error *error) {
+static etude_status check_layer(const etude_context_binary *binary, const etude_context_layer *layer,
+                                etude_error *error) {
   if (layer->in == 0 || layer->out == 0 || layer->in > MOST_FEATURES || layer->out > MOST_FEATURES) {
     return damaged(error, "a layer has no features, or more than 65536");
   }
@@ -105,7 +109,8 @@ etude_status etude_context_binary_layers(const etude_context_binary *binary, con
     layer->bias = read_u32(from + 16);
     const etude_status status = check_layer(binary, layer, error);
     if (status != ETUDE_OK) return status;
-    if (i > 0 && layer->in != out_layers[i - 1].out) return damaged(error, "two layers of a graph do not fit each other");
+    if (i > 0 && layer->in != out_layers[i - 1].out)
+      return damaged(error, "two layers of a graph do not fit each other");
   }
   return ETUDE_OK;
 }

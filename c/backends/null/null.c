@@ -36,8 +36,8 @@ static bool null_is_available(void *self) {
 }
 
 /* Required. Everything that can fail should fail here, not at the first execution. */
-static etude_status null_init(
-    void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle, etude_error *error) {
+static etude_status null_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                              etude_error *error) {
   const etude_allocator *allocator = etude_init_context_allocator(ctx);
   bool keep_payload;
   etude_status status = etude_init_context_option_bool(ctx, "keep_payload", &keep_payload, error);
@@ -54,11 +54,11 @@ static etude_status null_init(
   return ETUDE_OK;
 }
 
-static etude_status copy_one(
-    etude_execute_context *ctx, const etude_value *from, const etude_value *to, bool copy, etude_error *error) {
+static etude_status copy_one(etude_execute_context *ctx, const etude_value *from, const etude_value *to, bool copy,
+                             etude_error *error) {
   if (from->tag != ETUDE_VALUE_TENSOR || to->tag != ETUDE_VALUE_TENSOR) {
-    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected tensors, got %s and %s", etude_value_kind_name(from->tag),
-                           etude_value_kind_name(to->tag));
+    return etude_error_set(error, ETUDE_INVALID_TYPE, "expected tensors, got %s and %s",
+                           etude_value_kind_name(from->tag), etude_value_kind_name(to->tag));
   }
   const etude_tensor *input = from->as.tensor;
   etude_tensor *output = to->as.tensor;
@@ -89,12 +89,13 @@ static etude_status null_execute(void *self, etude_execute_context *ctx, void *h
   bool copy;
   (void)handle;
   if (arg_count % 2 != 0) {
-    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "as many outputs as inputs are needed, not %u arguments in all",
-                           arg_count);
+    return etude_error_set(error, ETUDE_DELEGATE_INCOMPATIBLE,
+                           "as many outputs as inputs are needed, not %u arguments in all", arg_count);
   }
   /* An option that takes effect at once is read here, at each execution. */
   etude_status status = etude_execute_context_option_bool(ctx, "copy", &copy, error);
-  for (uint32_t i = 0; i < half && status == ETUDE_OK; ++i) status = copy_one(ctx, args[i], args[half + i], copy, error);
+  for (uint32_t i = 0; i < half && status == ETUDE_OK; ++i)
+    status = copy_one(ctx, args[i], args[half + i], copy, error);
   if (status != ETUDE_OK) return status;
   lock(backend);
   if (backend->execute_count < INT32_MAX) backend->execute_count++;
@@ -115,8 +116,8 @@ static const etude_option_schema *null_option_schema(void *self, uint32_t *out_c
   static const etude_option_schema schema[] = {
       {"copy", "copy inputs to outputs; otherwise outputs are zeros", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH,
        ETUDE_OPTION_EFFECT_NOW, 1, NULL, 0, 0, NULL},
-      {"keep_payload", "keep the payload in memory after loading", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0,
-       NULL},
+      {"keep_payload", "keep the payload in memory after loading", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0,
+       0, NULL},
       {"execute_count", "executions so far, over all methods", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS,
        ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT32_MAX, NULL},
   };
@@ -126,8 +127,8 @@ static const etude_option_schema *null_option_schema(void *self, uint32_t *out_c
 }
 
 /* Optional. Objections that the schema can't express, before anything is changed. Most backends leave it out. */
-static etude_status null_check_options(
-    void *self, const char *method_name, const etude_option *items, uint32_t count, etude_error *error) {
+static etude_status null_check_options(void *self, const char *method_name, const etude_option *items, uint32_t count,
+                                       etude_error *error) {
   (void)self;
   (void)method_name;
   (void)items;
