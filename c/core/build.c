@@ -179,10 +179,12 @@ static etude_status missing_operators(etude_plan *plan) {
 /* Operators that no instruction calls may be missing. */
 static etude_status find_kernels(etude_builder *b) {
   etude_method *method = b->method;
+  const etude_runtime *runtime = method->program->runtime;
   for (uint32_t i = 0; i < method->operator_count; ++i) {
     const char *overload;
     const char *name = etude_plan_operator(b->plan, i, &overload);
-    method->kernels[i] = etude_runtime_find_operator(method->program->runtime, name, overload);
+    method->kernels[i] = etude_runtime_find_operator(runtime, name, overload);
+    etude_runtime_use_kernel(runtime, method->kernels[i], 1);
   }
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     const etude_instruction *call = &method->instructions[i];

@@ -1,4 +1,4 @@
-/* Running a method: inputs, the instruction loop, outputs; and what kernels and backends may ask meanwhile. */
+/* Running a method: inputs, the instruction loop, outputs. */
 #include "checked.h"
 #include "deps.h"
 #include "method.h"
@@ -255,18 +255,10 @@ etude_status etude_method_set_output(etude_method *method, uint32_t index, void 
 
 /* Say which instruction and operator a failure belongs to. */
 static etude_status instruction_error(const etude_method *method, etude_status status, etude_error *error) {
-  if (error == NULL) return status;
   const etude_instruction *instruction = &method->instructions[method->position];
-  char operator_name[ETUDE_OPERATOR_NAME_SIZE];
   const char *what = NULL;
-  etude_plan plan;
-  if (instruction->kind == ETUDE_DELEGATE_CALL) {
-    what = method->delegates[instruction->index].backend->name;
-  } else if (instruction->kind == ETUDE_KERNEL_CALL &&
-             etude_plan_open(method->program, method->index, &plan, NULL) == ETUDE_OK) {
-    etude_plan_operator_text(&plan, instruction->index, operator_name, sizeof operator_name);
-    what = operator_name;
-  }
+  if (instruction->kind == ETUDE_DELEGATE_CALL) what = method->delegates[instruction->index].backend->name;
+  if (instruction->kind == ETUDE_KERNEL_CALL) what = method->kernels[instruction->index]->name;
   if (what == NULL)
     return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
   return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position,
@@ -274,8 +266,9 @@ static etude_status instruction_error(const etude_method *method, etude_status s
 }
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
-  etude_kernel_context ctx = {method, error};
-  return method->kernels[instruction->index](&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+  const etude_kernel *kernel = method->kernels[instruction->index];
+  etude_kernel_context ctx = {method->program->runtime, kernel, instruction, method, error};
+  return kernel->function(&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
 }
 
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
@@ -419,78 +412,3 @@ etude_status etude_method_step(etude_method *method, etude_error *error) {
 void etude_method_reset(etude_method *method) { method->position = 0; }
 
 uint32_t etude_method_position(const etude_method *method) { return method->position; }
-
-/* ---- for kernels ---- */
-
-etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  etude_error_set_v(ctx->error, status, format, list);
-  va_end(list);
-  return status;
-}
-
-static bool holds(const etude_value *value, const etude_tensor *tensor) {
-  return value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == tensor;
-}
-
-/* Is a result also read by its instruction? It stands in schema position, and once more as the result unless that is a
-   list; any further place is an argument's. */
-static bool is_read_too(const etude_instruction *instruction, const etude_tensor *out) {
-  uint32_t places = 0;
-  for (uint32_t i = 0; i < instruction->arg_count; ++i) places += holds(instruction->args[i], out);
-  return places > 1u + holds(instruction->args[instruction->arg_count - 1], out);
-}
-
-/* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
-etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
-  const etude_method *method = ctx->method;
-  if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
-      is_read_too(&method->instructions[method->position], out)) {
-    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM,
-                           "the result %T is an argument too, and would change its sizes", out);
-  }
-  return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
-}
-
-void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
-  void *data = etude_method_scratch(ctx->method, size);
-  if (data == NULL)
-    etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
-  return data;
-}
-
-static void parallel_for(const etude_runtime *runtime, size_t count, void (*task)(void *arg, size_t index), void *arg) {
-  if (runtime->hooks.parallel_for != NULL && count > 1) {
-    runtime->hooks.parallel_for(runtime->hooks.self, count, task, arg);
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) task(arg, i);
-}
-
-void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                               void *arg) {
-  parallel_for(ctx->method->program->runtime, count, task, arg);
-}
-
-/* ---- for backends ---- */
-
-const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
-
-const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) {
-  return &ctx->method->program->runtime->hooks;
-}
-
-void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size) {
-  return etude_method_scratch(ctx->method, size);
-}
-
-etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
-                                          uint32_t rank, etude_error *error) {
-  return etude_method_resize(ctx->method, out, sizes, rank, error);
-}
-
-void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                                        void *arg) {
-  parallel_for(ctx->method->program->runtime, count, task, arg);
-}

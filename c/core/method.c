@@ -365,6 +365,8 @@ void etude_method_free(etude_method *method) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }
   held_bytes(method, true);
+  for (uint32_t i = 0; i < method->operator_count; ++i)
+    etude_runtime_use_kernel(method->program->runtime, method->kernels[i], -1);
   const etude_allocator parent = method->parent;
   etude_release(&parent, method, method->block_size);
 }

@@ -13,6 +13,7 @@ typedef struct etude_kernel_table {
   struct etude_kernel_table *next;
   const etude_kernel *kernels;
   uint32_t count;
+  uint32_t users;  /* operators of loaded methods */
   bool long_names; /* all have at least ETUDE_LONG_NAME characters */
 } etude_kernel_table;
 
@@ -166,7 +167,7 @@ struct etude_method {
   uint32_t instruction_count;
   etude_instruction *instructions;
   uint32_t operator_count;
-  etude_kernel_function *kernels;
+  const etude_kernel **kernels; /* by operator; NULL for one that is missing and never called */
   uint32_t delegate_count;
   etude_init_context *delegates;
   uint32_t buffer_count;
@@ -193,8 +194,12 @@ struct etude_method {
   char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 };
 
+/* A call of a kernel. Before a method is loaded there is none, and then only the kernel itself may be asked about. */
 struct etude_kernel_context {
-  etude_method *method;
+  const etude_runtime *runtime;
+  const etude_kernel *kernel;
+  const etude_instruction *call;
+  etude_method *method; /* gives memory */
   etude_error *error;
 };
 
@@ -234,6 +239,19 @@ void etude_unlock(const etude_runtime *runtime);
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message);
 etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name);
 etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error);
-etude_kernel_function etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload);
+void etude_runtime_free_backends(etude_runtime *runtime);
+
+/* The kernel of an operator, or NULL. A method that keeps it says so with `change` 1, and -1 when it ends. */
+const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload);
+void etude_runtime_use_kernel(const etude_runtime *runtime, const etude_kernel *kernel, int32_t change);
+void etude_runtime_free_kernels(etude_runtime *runtime);
+
+static inline void *etude_kernel_self_of(const etude_kernel *kernel) {
+  return kernel->traits != NULL ? kernel->traits->self : NULL;
+}
+
+/* A loop of a kernel or backend: by the hooks, or here. */
+void etude_runtime_parallel_for(const etude_runtime *runtime, size_t count, void (*task)(void *arg, size_t index),
+                                void *arg);
 
 #endif /* ETUDE_CORE_OBJECTS_H_ */

@@ -3,13 +3,19 @@
 #include "etude/host.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) \
+  KERNEL(function);                                   \
+  extern const etude_kernel_traits traits;
 #include "kernels.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 static const etude_kernel portable_kernels[] = {
-#define ETUDE_OPERATOR(name, function) {name, function},
+#define ETUDE_OPERATOR(name, function) {name, function, NULL},
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) {name, function, &traits},
 #include "kernels.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 };
 
 const etude_kernel *etude_portable_kernels(uint32_t *out_count) {

@@ -1,5 +1,5 @@
 /** @file
- * FOR AUTHORS of operators: the kernel signature, its context, and tables of kernels.
+ * FOR AUTHORS of operators: the kernel signature, what a kernel may ask, and tables of kernels.
  *
  * A kernel is a function with a name. Its arguments are those of the operator's schema in schema order, the
  * out arguments included, followed by the return value again: `aten::relu.out` gets (self, out, out),
@@ -8,6 +8,7 @@
  *
  * A kernel trusts nothing about its arguments: kinds, dtypes, shapes and indices come from a file. It fails
  * with a message, and never reads or writes outside of its tensors.
+ * Thread rule: methods that execute at the same time call a kernel at the same time.
  */
 #ifndef ETUDE_KERNEL_H_
 #define ETUDE_KERNEL_H_
@@ -24,11 +25,54 @@ typedef struct etude_kernel_context etude_kernel_context;
 /** A kernel. Returns ::ETUDE_OK or what ::etude_kernel_fail returned. */
 typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 
-/** A row of a kernel table. Tables are `const` and may live in flash. */
+/** Bit of an element type (an ETUDE_FLOAT, …) in ::etude_kernel_traits.dtypes. */
+#define ETUDE_DTYPE_BIT(scalar_type) (UINT32_C(1) << (scalar_type))
+
+/**
+ * What there is to say of a kernel beyond its name and function. Rows may share one, in read-only memory. Members
+ * are only ever appended; `struct_size` says which are present (these all), and zero means *not said* everywhere.
+ */
+typedef struct etude_kernel_traits {
+  uint32_t struct_size; /**< `sizeof(etude_kernel_traits)` of the header it was compiled with */
+  uint32_t flags;       /**< 0: none are defined yet */
+
+  /**
+   * ::ETUDE_DTYPE_BIT of every element type that a tensor among the arguments may have, the results included. A
+   * call with a tensor of another type is known to fail before the program is run. 0 = not said.
+   */
+  uint32_t dtypes;
+
+  /** Of the kernel's author: ::etude_kernel_self. Borrowed as long as the kernel is registered. */
+  void *self;
+
+  /**
+   * Optional. Bytes of scratch memory that a call with such arguments takes: the sum of what it asks of
+   * ::etude_kernel_scratch, each rounded up to ::ETUDE_MEMORY_ALIGNMENT. Asked before anything runs: tensors have
+   * their largest sizes and no data, and a number that the program computes is None. SIZE_MAX where it can't be
+   * told. Of @p ctx only what is asked of the kernel itself may be used, such as ::etude_kernel_self. NULL = none is
+   * taken.
+   */
+  size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+
+  /**
+   * Optional. The row has been taken out, or its runtime freed: end @p self. Called once for each row that was
+   * registered, in the order of the table, which may die with its last row.
+   */
+  void (*release)(void *self);
+} etude_kernel_traits;
+
+/** A row of a kernel table. Tables are `const` and may live in flash. It stays as it is: what comes new is a trait. */
 typedef struct etude_kernel {
   const char *name; /**< operator with overload: "aten::add.out" */
   etude_kernel_function function;
+  const etude_kernel_traits *traits; /**< NULL = there is nothing to say */
 } etude_kernel;
+
+/** `self` of the kernel's traits; NULL where it has none. */
+ETUDE_API void *etude_kernel_self(const etude_kernel_context *ctx);
+
+/** The name under which the kernel was called, with overload. Lives as long as it is registered. */
+ETUDE_API const char *etude_kernel_name(const etude_kernel_context *ctx);
 
 /**
  * Record a failure: the message (language of ::etude_error_set) goes to the caller of execute, who also

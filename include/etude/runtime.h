@@ -55,11 +55,20 @@ ETUDE_API const etude_allocator *etude_runtime_allocator(const etude_runtime *ru
 ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
 
 /**
- * Add a table of kernels; it is borrowed for the life of the runtime. The same table twice is fine; a
- * name that another table has already, with another function, is ::ETUDE_ALREADY_REGISTERED and adds nothing.
+ * Add a table of kernels; it is borrowed until it is taken out or the runtime is freed (then
+ * ::etude_kernel_traits.release is called for each row). Adds nothing on failure: ::ETUDE_ALREADY_REGISTERED for a
+ * name that another row has (the same table again is fine, and so are rows of the same function and `self`),
+ * ::ETUDE_INVALID_ARGUMENT for a row without function, or whose name is missing, empty or longer than 127 bytes.
  */
 ETUDE_API etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
                                                  etude_error *error);
+
+/**
+ * Take out the table that begins at @p kernels. ::ETUDE_NOT_FOUND; ::ETUDE_INVALID_STATE while a loaded method uses
+ * one of its kernels. A set-up call.
+ */
+ETUDE_API etude_status etude_runtime_remove_kernels(etude_runtime *runtime, const etude_kernel *kernels,
+                                                    etude_error *error);
 
 /** Number of kernels over all tables. */
 ETUDE_API uint32_t etude_runtime_kernel_count(const etude_runtime *runtime);

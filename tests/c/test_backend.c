@@ -251,88 +251,11 @@ static void test_registration(void) {
   CHECK(close_fixture(&f));
 }
 
-static etude_status kernel_one(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
-  (void)args;
-  (void)arg_count;
-  return etude_kernel_fail(ctx, ETUDE_NOT_IMPLEMENTED, "kernel one says %d", (int32_t)1);
-}
-
-static etude_status kernel_two(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
-  (void)args;
-  (void)arg_count;
-  return etude_kernel_fail(ctx, ETUDE_NOT_IMPLEMENTED, "kernel two");
-}
-
-static void test_kernel_tables(void) {
-  test_memory memory = {0};
-  etude_error error = ETUDE_ERROR_INIT;
-  const etude_allocator allocator = test_memory_allocator(&memory);
-  static const etude_kernel first[2] = {{"aten::add.out", kernel_one}, {"my::own", kernel_one}};
-  static const etude_kernel second[2] = {{"my::other", kernel_one}, {"my::own", kernel_two}};
-  etude_runtime *a = NULL;
-  etude_runtime *b = NULL;
-
-  CHECK_OK(etude_runtime_create(&allocator, NULL, &a, &error), &error);
-  CHECK_OK(etude_runtime_create(&allocator, NULL, &b, &error), &error);
-  CHECK_OK(etude_runtime_add_kernels(a, first, 2, &error), &error);
-  CHECK_OK(etude_runtime_add_kernels(a, first, 2, &error), &error); /* the same table: no harm */
-  CHECK(etude_runtime_kernel_count(a) == 2);
-  CHECK_STATUS(ETUDE_ALREADY_REGISTERED, etude_runtime_add_kernels(a, second, 2, &error), &error);
-  CHECK_TEXT(error.message, "my::own");
-  CHECK(etude_runtime_find_kernel(a, "my::other") == NULL); /* nothing of the table was added */
-  CHECK(etude_runtime_find_kernel(a, "my::own") == &first[1]);
-  CHECK(etude_runtime_kernel(a, 2) == NULL);
-  CHECK(etude_runtime_kernel_count(b) == 0); /* two runtimes do not see each other */
-  etude_runtime_free(a);
-  etude_runtime_free(b);
-  etude_runtime_free(NULL);
-  CHECK(memory.blocks == 0);
-}
-
-static void test_a_failing_kernel_is_located(void) {
-  test_memory memory = {0};
-  etude_error error = ETUDE_ERROR_INIT;
-  const etude_allocator allocator = test_memory_allocator(&memory);
-  static const etude_kernel table[1] = {{"aten::add.out", kernel_one}};
-  size_t size = 0;
-  uint8_t *bytes = read_corpus("add.pte", &size);
-  const etude_data_loader loader = etude_data_from_memory(bytes, size);
-  etude_runtime *runtime = NULL;
-  etude_program *program = NULL;
-  etude_method *method = NULL;
-  float x[6] = {0};
-  tensor_view views[2];
-  etude_value inputs[2];
-  etude_value output;
-
-  CHECK(bytes != NULL);
-  CHECK_OK(etude_runtime_create(&allocator, NULL, &runtime, &error), &error);
-  CHECK_OK(etude_runtime_add_kernels(runtime, table, 1, &error), &error);
-  CHECK_OK(etude_program_load(runtime, &loader, NULL, &program, &error), &error);
-  CHECK_OK(etude_method_load(program, "forward", NULL, &method, &error), &error);
-  inputs[0] = *view_tensor(&views[0], ETUDE_FLOAT, x, 2, 2, 3);
-  inputs[1] = *view_tensor(&views[1], ETUDE_FLOAT, x, 2, 2, 3);
-  CHECK_OK(etude_method_set_inputs(method, inputs, 2, &error), &error);
-  CHECK_STATUS(ETUDE_NOT_IMPLEMENTED, etude_method_execute(method, &error), &error);
-  CHECK_TEXT(error.message, "kernel one says 1");
-  CHECK_TEXT(error.message, "aten::add.out");
-  CHECK_TEXT(error.message, "forward");
-  CHECK_STATUS(ETUDE_INVALID_STATE, etude_method_get_output(method, 0, &output, &error), &error);
-  CHECK_STATUS(ETUDE_NOT_IMPLEMENTED, etude_method_execute(method, NULL), &error); /* errors are optional */
-  etude_method_free(method);
-  etude_program_free(program);
-  etude_runtime_free(runtime);
-  free(bytes);
-  CHECK(memory.blocks == 0 && memory.wrong == 0);
-}
-
 int main(void) {
   RUN(test_init_execute_destroy);
   RUN(test_equal_payloads_have_one_address);
   RUN(test_a_failing_init_is_undone);
   RUN(test_a_backend_that_is_not_available);
   RUN(test_registration);
-  RUN(test_kernel_tables);
-  RUN(test_a_failing_kernel_is_located);
   return TEST_END();
 }

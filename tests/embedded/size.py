@@ -46,8 +46,8 @@ LINKED = "linked: load and run"
 
 # Most bytes, so that it does not grow unnoticed, and the bytes that it shall come down to.
 BUDGETS = {
-    "with texts": {WHOLE: 37_888, NO_OPTIONS: 30_720, LINKED: 28_160},
-    "without texts": {WHOLE: 26_112, NO_OPTIONS: 21_248, LINKED: 18_432},
+    "with texts": {WHOLE: 38_781, NO_OPTIONS: 31_617, LINKED: 28_967},
+    "without texts": {WHOLE: 26_805, NO_OPTIONS: 22_087, LINKED: 18_465},
 }
 TARGETS = {WHOLE: 24_576, NO_OPTIONS: 20_480}
 

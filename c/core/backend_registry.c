@@ -1,0 +1,122 @@
+/* The backends of a runtime, by name. */
+#include "deps.h"
+#include "objects.h"
+#include "options.h"
+
+etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name) {
+  etude_backend_entry *entry = runtime->backends;
+  if (name == NULL) return NULL;
+  while (entry != NULL && strcmp(entry->name, name) != 0) entry = entry->next;
+  return entry;
+}
+
+etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error) {
+  etude_error_about(error, ETUDE_NOT_FOUND, name, "backend %q is not registered; there are: ", name);
+  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) {
+    if (!etude_error_append(error, "%s%s", entry->name, entry->next != NULL ? ", " : "")) break;
+  }
+  if (runtime->backends == NULL) etude_error_append(error, "none");
+  return ETUDE_NOT_FOUND;
+}
+
+static etude_status check_backend(const char *name, const etude_backend *backend, etude_error *error) {
+  if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes",
+                           (uint32_t)ETUDE_BACKEND_NAME_SIZE - 1);
+  }
+  if (backend == NULL) return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q has no functions", name);
+  if (backend->abi_version != ETUDE_ABI_VERSION) {
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED,
+                           "backend %q was built for ABI version %u, this library has %u: build it again", name,
+                           backend->abi_version, (uint32_t)ETUDE_ABI_VERSION);
+  }
+  if (backend->struct_size < offsetof(etude_backend, destroy) || backend->init == NULL || backend->execute == NULL) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q lacks init or execute", name);
+  }
+  return ETUDE_OK;
+}
+
+etude_status etude_runtime_register_backend(etude_runtime *runtime, const char *name, const etude_backend *backend,
+                                            void *self, etude_error *error) {
+  ETUDE_TRY(check_backend(name, backend, error));
+  const etude_backend_entry *have = etude_runtime_find_backend(runtime, name);
+  if (have != NULL && have->source == backend && have->self == self) return ETUDE_OK;
+  if (have != NULL) {
+    return etude_error_about(error, ETUDE_ALREADY_REGISTERED, name, "a backend %q is registered already", name);
+  }
+  etude_backend_entry *entry = etude_alloc_zeros(&runtime->allocator, sizeof *entry, error);
+  if (entry == NULL) return ETUDE_OUT_OF_MEMORY;
+  memcpy(entry->name, name, strlen(name));
+  etude_struct_read(&entry->vtable, sizeof entry->vtable, backend);
+  entry->source = backend;
+  entry->self = self;
+  const etude_status status = etude_option_store_create(runtime, entry, error);
+  if (status != ETUDE_OK) {
+    etude_release(&runtime->allocator, entry, sizeof *entry);
+    return status;
+  }
+  etude_lock(runtime);
+  etude_backend_entry **end = &runtime->backends;
+  while (*end != NULL) end = &(*end)->next;
+  *end = entry;
+  etude_unlock(runtime);
+  return ETUDE_OK;
+}
+
+static void free_entry(etude_runtime *runtime, etude_backend_entry *entry) {
+  if (entry->vtable.release != NULL) entry->vtable.release(entry->self);
+  etude_option_store_free(runtime, entry);
+  etude_release(&runtime->allocator, entry, sizeof *entry);
+}
+
+void etude_runtime_free_backends(etude_runtime *runtime) {
+  while (runtime->backends != NULL) {
+    etude_backend_entry *entry = runtime->backends;
+    runtime->backends = entry->next;
+    free_entry(runtime, entry);
+  }
+}
+
+etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char *name, etude_error *error) {
+  etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
+  etude_backend_entry **link = &runtime->backends;
+  while (*link != entry) link = &(*link)->next;
+  if (entry == NULL) return etude_runtime_unknown_backend(runtime, name, error);
+  etude_lock(runtime);
+  const uint32_t users = entry->users;
+  if (users == 0) *link = entry->next;
+  etude_unlock(runtime);
+  if (users == 0) {
+    free_entry(runtime, entry);
+    return ETUDE_OK;
+  }
+  return etude_error_about(error, ETUDE_INVALID_STATE, name,
+                           "backend %q is in use by %u loaded delegates: free their methods first", name, users);
+}
+
+uint32_t etude_runtime_backend_count(const etude_runtime *runtime) {
+  uint32_t count = 0;
+  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) ++count;
+  return count;
+}
+
+const char *etude_runtime_backend_name(const etude_runtime *runtime, uint32_t index) {
+  const etude_backend_entry *entry = runtime->backends;
+  while (entry != NULL && index-- > 0) entry = entry->next;
+  return entry != NULL ? entry->name : NULL;
+}
+
+uint32_t etude_runtime_backend_users(const etude_runtime *runtime, const char *name) {
+  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
+  if (entry == NULL) return 0;
+  etude_lock(runtime);
+  const uint32_t users = entry->users;
+  etude_unlock(runtime);
+  return users;
+}
+
+bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name) {
+  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
+  if (entry == NULL) return false;
+  return entry->vtable.is_available == NULL || entry->vtable.is_available(entry->self);
+}

@@ -1,0 +1,22 @@
+/* What a backend may ask while it executes. */
+#include "method.h"
+
+const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
+
+const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) {
+  return &ctx->method->program->runtime->hooks;
+}
+
+void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size) {
+  return etude_method_scratch(ctx->method, size);
+}
+
+etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
+                                          uint32_t rank, etude_error *error) {
+  return etude_method_resize(ctx->method, out, sizes, rank, error);
+}
+
+void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                                        void *arg) {
+  etude_runtime_parallel_for(ctx->method->program->runtime, count, task, arg);
+}

@@ -1,0 +1,49 @@
+/* What a kernel may ask while it runs. */
+#include "deps.h"
+#include "method.h"
+
+void *etude_kernel_self(const etude_kernel_context *ctx) { return etude_kernel_self_of(ctx->kernel); }
+
+const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->kernel->name; }
+
+etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  etude_error_set_v(ctx->error, status, format, list);
+  va_end(list);
+  return status;
+}
+
+static bool holds(const etude_value *value, const etude_tensor *tensor) {
+  return value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == tensor;
+}
+
+/* Is a result also read by its instruction? It stands in schema position, and once more as the result unless that is a
+   list; any further place is an argument's. */
+static bool is_read_too(const etude_instruction *instruction, const etude_tensor *out) {
+  uint32_t places = 0;
+  for (uint32_t i = 0; i < instruction->arg_count; ++i) places += holds(instruction->args[i], out);
+  return places > 1u + holds(instruction->args[instruction->arg_count - 1], out);
+}
+
+/* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
+etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+  if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
+      is_read_too(ctx->call, out)) {
+    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM,
+                           "the result %T is an argument too, and would change its sizes", out);
+  }
+  return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
+}
+
+void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
+  void *data = etude_method_scratch(ctx->method, size);
+  if (data == NULL)
+    etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
+  return data;
+}
+
+void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                               void *arg) {
+  etude_runtime_parallel_for(ctx->runtime, count, task, arg);
+}
