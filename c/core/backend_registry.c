@@ -1,23 +1,7 @@
-/* The backends of a runtime, by name. */
+/* The backends of a runtime: adding and taking out. */
 #include "deps.h"
 #include "objects.h"
 #include "options.h"
-
-etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name) {
-  etude_backend_entry *entry = runtime->backends;
-  if (name == NULL) return NULL;
-  while (entry != NULL && strcmp(entry->name, name) != 0) entry = entry->next;
-  return entry;
-}
-
-etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error) {
-  etude_error_about(error, ETUDE_NOT_FOUND, name, "backend %q is not registered; there are: ", name);
-  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) {
-    if (!etude_error_append(error, "%s%s", entry->name, entry->next != NULL ? ", " : "")) break;
-  }
-  if (runtime->backends == NULL) etude_error_append(error, "none");
-  return ETUDE_NOT_FOUND;
-}
 
 static etude_status check_backend(const char *name, const etude_backend *backend, etude_error *error) {
   if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
@@ -92,31 +76,4 @@ etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char
   }
   return etude_error_about(error, ETUDE_INVALID_STATE, name,
                            "backend %q is in use by %u loaded delegates: free their methods first", name, users);
-}
-
-uint32_t etude_runtime_backend_count(const etude_runtime *runtime) {
-  uint32_t count = 0;
-  for (const etude_backend_entry *entry = runtime->backends; entry != NULL; entry = entry->next) ++count;
-  return count;
-}
-
-const char *etude_runtime_backend_name(const etude_runtime *runtime, uint32_t index) {
-  const etude_backend_entry *entry = runtime->backends;
-  while (entry != NULL && index-- > 0) entry = entry->next;
-  return entry != NULL ? entry->name : NULL;
-}
-
-uint32_t etude_runtime_backend_users(const etude_runtime *runtime, const char *name) {
-  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
-  if (entry == NULL) return 0;
-  etude_lock(runtime);
-  const uint32_t users = entry->users;
-  etude_unlock(runtime);
-  return users;
-}
-
-bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name) {
-  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, name);
-  if (entry == NULL) return false;
-  return entry->vtable.is_available == NULL || entry->vtable.is_available(entry->self);
 }

@@ -2,7 +2,7 @@
 #include "delegate.h"
 
 #include "deps.h"
-#include "method.h"
+#include "hold.h"
 #include "options.h"
 #include "segment.h"
 

@@ -1,59 +1,18 @@
 /* A method's memory and life: what it takes, planned buffers, storage of single tensors, scratch; loading, freeing. */
 #include "method.h"
 
+#include "build.h"
 #include "checked.h"
 #include "delegate.h"
 #include "deps.h"
+#include "hold.h"
 #include "lifetime.h"
+#include "needs.h"
 #include "options.h"
 #include "segment.h"
 #include "state.h"
 
 /* ---- how much ---- */
-
-/* Constants and payloads that have to be read into memory. Data that backends ask for by name is not known yet. */
-static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts) {
-  const etude_program *program = plan->program;
-  uint64_t sum = counts->constants ? etude_segment_cost(program, program->constant_segment) : 0;
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) {
-    etude_plan_delegate one;
-    etude_plan_delegate other;
-    uint32_t j = i < ETUDE_MOST_COMPARED ? 0 : i - ETUDE_MOST_COMPARED;
-    etude_plan_delegate_read(plan, i, &one);
-    for (; j < i; ++j) { /* a payload that several delegates have is read once */
-      etude_plan_delegate_read(plan, j, &other);
-      if (other.location == one.location && other.data == one.data) break;
-    }
-    if (one.location == 1 && j == i) etude_checked_grow(&sum, etude_segment_cost(program, one.data));
-  }
-  return sum;
-}
-
-void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
-  etude_method unused;
-  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL};
-  memset(out, 0, sizeof *out);
-  out->structures = etude_method_lay_out(&builder, counts, NULL);
-  out->unplanned = counts->unplanned;
-  out->loaded = bytes_to_load(plan, counts);
-  out->buffer_count = etude_plan_buffer_count(plan);
-  for (uint32_t i = 0; i < out->buffer_count; ++i) {
-    const uint64_t size = etude_plan_buffer_size(plan, i);
-    if (size == 0) continue;
-    if (etude_program_shares(plan->program, i)) {
-      etude_checked_grow(&out->shared, etude_program_shared_size(plan->program, i));
-    } else {
-      etude_checked_grow(&out->planned, size);
-    }
-  }
-  out->total = out->structures;
-  etude_checked_grow(&out->total, out->unplanned);
-  etude_checked_grow(&out->total, out->shared);
-  etude_checked_grow(&out->total, out->planned);
-  etude_checked_grow(&out->total, out->loaded);
-  out->peak = out->structures + etude_analysis_size(counts);
-  if (out->peak < out->total) out->peak = out->total;
-}
 
 static void *counting_alloc(void *self, size_t size, size_t alignment) {
   etude_method *method = self;
@@ -71,21 +30,6 @@ static void counting_free(void *self, void *ptr, size_t size) {
   etude_release(&method->parent, ptr, size);
 }
 
-/* Bytes of segments that the method uses and that had to be read into memory; `give_back` ends the use of all. */
-static uint64_t held_bytes(const etude_method *method, bool give_back) {
-  const etude_program *program = method->program;
-  uint64_t sum = 0;
-  for (uint32_t f = 0; f <= program->external_count; ++f) {
-    const etude_data_file *file = etude_program_file(program, f);
-    for (uint32_t i = 0; i < file->segment_count; ++i) {
-      if (method->holds[file->first_segment + i] == 0) continue;
-      if (file->segments[i].owned) sum += file->segments[i].size;
-      if (give_back) etude_segment_release(program, file, i);
-    }
-  }
-  return sum;
-}
-
 void etude_method_memory(const etude_method *method, etude_memory_info *out_info) {
   etude_memory_info info;
   memset(&info, 0, sizeof info);
@@ -96,7 +40,7 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
     if (method->buffers[i].shared) info.shared += method->buffers[i].size;
   }
   info.unplanned = method->unplanned_bytes;
-  info.loaded = held_bytes(method, false);
+  info.loaded = etude_method_held_bytes(method, false);
   info.scratch = method->scratch_bytes;
   info.delegates = method->delegate_bytes;
   info.total = method->allocated + info.shared + info.loaded;
@@ -104,16 +48,7 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
   etude_struct_write(out_info, &info, sizeof info);
 }
 
-/* ---- segments and storage ---- */
-
-etude_status etude_method_hold_segment(etude_method *method, const etude_data_file *file, uint32_t segment,
-                                       etude_bytes *out, etude_error *error) {
-  ETUDE_TRY(etude_segment_acquire(method->program, file, segment, out, error));
-  uint8_t *holds = &method->holds[file->first_segment + segment];
-  if (*holds != 0) etude_segment_release(method->program, file, segment);
-  *holds = 1;
-  return ETUDE_OK;
-}
+/* ---- storage ---- */
 
 size_t etude_tensor_bound_nbytes(const etude_tensor *tensor) {
   etude_tensor largest = *tensor;
@@ -364,7 +299,7 @@ void etude_method_free(etude_method *method) {
   for (uint32_t i = method->buffer_count; i-- > 0;) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }
-  held_bytes(method, true);
+  etude_method_held_bytes(method, true);
   for (uint32_t i = 0; i < method->operator_count; ++i)
     etude_runtime_use_kernel(method->program->runtime, method->kernels[i], -1);
   const etude_allocator parent = method->parent;

@@ -1,4 +1,4 @@
-/* The runtime's life, and its hooks. What is registered with it: kernel_registry.c, backend_registry.c, option_store.c. */
+/* The runtime's life. What is registered with it: kernel_registry.c, backend_registry.c, option_store.c. */
 #include "deps.h"
 #include "objects.h"
 
@@ -23,25 +23,3 @@ void etude_runtime_free(etude_runtime *runtime) {
 const etude_allocator *etude_runtime_allocator(const etude_runtime *runtime) { return &runtime->allocator; }
 
 const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime) { return &runtime->hooks; }
-
-void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message) {
-  if (runtime->hooks.log != NULL && level >= runtime->hooks.log_level)
-    runtime->hooks.log(runtime->hooks.self, level, message);
-}
-
-void etude_lock(const etude_runtime *runtime) {
-  if (runtime->hooks.lock != NULL) runtime->hooks.lock(runtime->hooks.self);
-}
-
-void etude_unlock(const etude_runtime *runtime) {
-  if (runtime->hooks.lock != NULL) runtime->hooks.unlock(runtime->hooks.self);
-}
-
-void etude_runtime_parallel_for(const etude_runtime *runtime, size_t count, void (*task)(void *arg, size_t index),
-                                void *arg) {
-  if (runtime->hooks.parallel_for != NULL && count > 1) {
-    runtime->hooks.parallel_for(runtime->hooks.self, count, task, arg);
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) task(arg, i);
-}

@@ -172,11 +172,6 @@ static void run_plain(const etude_conv *c) {
   }
 }
 
-double etude_conv_work(const etude_conv *c) {
-  return (double)c->batch * (double)c->groups * (double)c->out_channels * (double)c->in_channels *
-         (double)etude_volume_positions(&c->out) * (double)etude_volume_positions(&c->weight);
-}
-
 static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
   bool done = false;
   if (c->dtype != ETUDE_DOUBLE) {

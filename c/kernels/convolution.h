@@ -72,7 +72,10 @@ static inline void etude_gather_floats(float *out, const float *from, size_t ste
 }
 
 /* Multiplications, to judge whether threads pay. */
-double etude_conv_work(const etude_conv *c);
+static inline double etude_conv_work(const etude_conv *c) {
+  return (double)c->batch * (double)c->groups * (double)c->out_channels * (double)c->in_channels *
+         (double)etude_volume_positions(&c->out) * (double)etude_volume_positions(&c->weight);
+}
 
 /* The ways to compute it. Those with `done` leave it false, and nothing written, where they do not apply. */
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done);

@@ -1,0 +1,27 @@
+/* See hold.h. */
+#include "hold.h"
+
+#include "segment.h"
+
+etude_status etude_method_hold_segment(etude_method *method, const etude_data_file *file, uint32_t segment,
+                                       etude_bytes *out, etude_error *error) {
+  ETUDE_TRY(etude_segment_acquire(method->program, file, segment, out, error));
+  uint8_t *holds = &method->holds[file->first_segment + segment];
+  if (*holds != 0) etude_segment_release(method->program, file, segment);
+  *holds = 1;
+  return ETUDE_OK;
+}
+
+uint64_t etude_method_held_bytes(const etude_method *method, bool give_back) {
+  const etude_program *program = method->program;
+  uint64_t sum = 0;
+  for (uint32_t f = 0; f <= program->external_count; ++f) {
+    const etude_data_file *file = etude_program_file(program, f);
+    for (uint32_t i = 0; i < file->segment_count; ++i) {
+      if (method->holds[file->first_segment + i] == 0) continue;
+      if (file->segments[i].owned) sum += file->segments[i].size;
+      if (give_back) etude_segment_release(program, file, i);
+    }
+  }
+  return sum;
+}

@@ -1,0 +1,53 @@
+/* See needs.h. */
+#include "needs.h"
+
+#include "checked.h"
+#include "deps.h"
+#include "layout.h"
+#include "lifetime.h"
+#include "segment.h"
+#include "state.h"
+
+/* Constants and payloads that have to be read into memory. Data that backends ask for by name is not known yet. */
+static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts) {
+  const etude_program *program = plan->program;
+  uint64_t sum = counts->constants ? etude_segment_cost(program, program->constant_segment) : 0;
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) {
+    etude_plan_delegate one;
+    etude_plan_delegate other;
+    uint32_t j = i < ETUDE_MOST_COMPARED ? 0 : i - ETUDE_MOST_COMPARED;
+    etude_plan_delegate_read(plan, i, &one);
+    for (; j < i; ++j) { /* a payload that several delegates have is read once */
+      etude_plan_delegate_read(plan, j, &other);
+      if (other.location == one.location && other.data == one.data) break;
+    }
+    if (one.location == 1 && j == i) etude_checked_grow(&sum, etude_segment_cost(program, one.data));
+  }
+  return sum;
+}
+
+void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
+  etude_method unused;
+  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL};
+  memset(out, 0, sizeof *out);
+  out->structures = etude_method_lay_out(&builder, counts, NULL);
+  out->unplanned = counts->unplanned;
+  out->loaded = bytes_to_load(plan, counts);
+  out->buffer_count = etude_plan_buffer_count(plan);
+  for (uint32_t i = 0; i < out->buffer_count; ++i) {
+    const uint64_t size = etude_plan_buffer_size(plan, i);
+    if (size == 0) continue;
+    if (etude_program_shares(plan->program, i)) {
+      etude_checked_grow(&out->shared, etude_program_shared_size(plan->program, i));
+    } else {
+      etude_checked_grow(&out->planned, size);
+    }
+  }
+  out->total = out->structures;
+  etude_checked_grow(&out->total, out->unplanned);
+  etude_checked_grow(&out->total, out->shared);
+  etude_checked_grow(&out->total, out->planned);
+  etude_checked_grow(&out->total, out->loaded);
+  out->peak = out->structures + etude_analysis_size(counts);
+  if (out->peak < out->total) out->peak = out->total;
+}
