@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "etude/etude.h"
-#include "etude/host.h" /* for the table of kernels alone */
 
 #define ARENA_MOST (64u << 20)
 #define FILES_MOST (8u << 20)

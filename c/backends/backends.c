@@ -1,5 +1,5 @@
 /* The one list of backends that this build contains. */
-#include "etude/host.h"
+#include "etude/builtin.h"
 
 #ifdef ETUDE_BACKEND_NULL
 #include "null/null.h"

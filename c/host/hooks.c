@@ -1,30 +1,29 @@
-/* Hooks for a POSIX host: a mutex, the monotonic clock, and a small pool of threads for parallel_for.
+/* Hooks for a host: a mutex, the monotonic clock, and a small pool of threads for parallel_for.
  *
  * The pool runs one loop at a time. The caller works on its own loop beside the pool's threads, so a loop always
  * ends, even if no thread of the pool ever wakes (a forked child has none). A loop that comes while another one runs,
  * from within a task or from a second thread, runs serially on its caller: never a deadlock, never a queue.
  * All fields below `mutex` are read and written under it. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "etude/host.h"
+#include "platform/clock.h"
+#include "platform/thread.h"
 
 #define MOST_THREADS 256u
 
 typedef void (*loop_task)(void *arg, size_t index);
 
 typedef struct host_pool {
-  pthread_mutex_t user_lock; /* the `lock` hook */
-  pid_t owner;               /* process that started the threads */
+  etude_os_mutex *user_lock; /* the `lock` hook */
+  uint64_t owner;            /* process that started the threads */
   uint32_t thread_count;     /* started; the caller of a loop comes on top */
-  pthread_t *threads;
+  etude_os_thread **threads;
 
-  pthread_mutex_t mutex;
-  pthread_cond_t work;     /* a loop has begun, or `stop` */
-  pthread_cond_t finished; /* `done` has reached `count` */
+  etude_os_mutex *mutex;
+  etude_os_condition *work;     /* a loop has begun, or `stop` */
+  etude_os_condition *finished; /* `done` has reached `count` */
   bool stop;
   bool busy; /* a loop is running */
   loop_task task;
@@ -46,32 +45,31 @@ static void work_on_loop(host_pool *pool) {
     const size_t end = begin + (share == 0 ? 1 : share);
 
     pool->next = end;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    etude_os_mutex_unlock(pool->mutex);
     for (size_t i = begin; i < end; i++) {
       task(arg, i);
     }
-    (void)pthread_mutex_lock(&pool->mutex);
+    etude_os_mutex_lock(pool->mutex);
     pool->done += end - begin;
     if (pool->done == pool->count) {
-      (void)pthread_cond_signal(&pool->finished);
+      etude_os_condition_wake_one(pool->finished);
       return;
     }
   }
 }
 
-static void *thread_main(void *arg) {
+static void thread_main(void *arg) {
   host_pool *pool = arg;
 
-  (void)pthread_mutex_lock(&pool->mutex);
+  etude_os_mutex_lock(pool->mutex);
   while (!pool->stop) {
     if (pool->next < pool->count) {
       work_on_loop(pool);
     } else {
-      (void)pthread_cond_wait(&pool->work, &pool->mutex);
+      etude_os_condition_wait(pool->work, pool->mutex);
     }
   }
-  (void)pthread_mutex_unlock(&pool->mutex);
-  return NULL;
+  etude_os_mutex_unlock(pool->mutex);
 }
 
 static void run_serially(size_t count, loop_task task, void *arg) {
@@ -100,89 +98,83 @@ static void host_parallel_for(void *self, size_t count, loop_task task, void *ar
     run_serially(count, task, arg);
     return;
   }
-  (void)pthread_mutex_lock(&pool->mutex);
+  etude_os_mutex_lock(pool->mutex);
   if (!begin_loop(pool, count, task, arg)) {
-    (void)pthread_mutex_unlock(&pool->mutex);
+    etude_os_mutex_unlock(pool->mutex);
     run_serially(count, task, arg);
     return;
   }
-  (void)pthread_cond_broadcast(&pool->work);
+  etude_os_condition_wake_all(pool->work);
   work_on_loop(pool);
   while (pool->done < pool->count) {
-    (void)pthread_cond_wait(&pool->finished, &pool->mutex);
+    etude_os_condition_wait(pool->finished, pool->mutex);
   }
   pool->count = 0;
   pool->next = 0;
   pool->busy = false;
-  (void)pthread_mutex_unlock(&pool->mutex);
+  etude_os_mutex_unlock(pool->mutex);
 }
 
 static uint64_t host_clock(void *self) {
-  struct timespec now;
-
   (void)self;
-  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
-    return 0;
-  }
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return etude_os_clock();
 }
 
 static void host_lock(void *self) {
   host_pool *pool = self;
 
-  (void)pthread_mutex_lock(&pool->user_lock);
+  etude_os_mutex_lock(pool->user_lock);
 }
 
 static void host_unlock(void *self) {
   host_pool *pool = self;
 
-  (void)pthread_mutex_unlock(&pool->user_lock);
+  etude_os_mutex_unlock(pool->user_lock);
+}
+
+static void free_locks(host_pool *pool) {
+  etude_os_condition_free(pool->finished);
+  etude_os_condition_free(pool->work);
+  etude_os_mutex_free(pool->mutex);
+  etude_os_mutex_free(pool->user_lock);
 }
 
 static void pool_free(host_pool *pool) {
-  if (getpid() != pool->owner) {
-    /* A forked child: the threads are the parent's, and their mutex may be held for ever. Only memory is ours. */
-    free(pool->threads);
-    free(pool);
-    return;
-  }
-  (void)pthread_mutex_lock(&pool->mutex);
-  pool->stop = true;
-  (void)pthread_cond_broadcast(&pool->work);
-  (void)pthread_mutex_unlock(&pool->mutex);
-  for (uint32_t i = 0; i < pool->thread_count; i++) {
-    (void)pthread_join(pool->threads[i], NULL);
-  }
-  (void)pthread_cond_destroy(&pool->finished);
-  (void)pthread_cond_destroy(&pool->work);
-  (void)pthread_mutex_destroy(&pool->mutex);
-  (void)pthread_mutex_destroy(&pool->user_lock);
+  if (etude_os_process() == pool->owner) {
+    etude_os_mutex_lock(pool->mutex);
+    pool->stop = true;
+    etude_os_condition_wake_all(pool->work);
+    etude_os_mutex_unlock(pool->mutex);
+    for (uint32_t i = 0; i < pool->thread_count; i++) {
+      etude_os_thread_join(pool->threads[i]);
+    }
+    free_locks(pool);
+  } /* else a forked child: the threads are the parent's, what they wait on may be held for ever, and is left alone */
   free(pool->threads);
   free(pool);
 }
 
-/* On Linux and the BSDs these four can't fail with default attributes; where they can, the reason is memory. */
 static host_pool *pool_create(uint32_t extra_threads) {
   host_pool *pool = calloc(1, sizeof *pool);
 
   if (pool == NULL) {
     return NULL;
   }
-  pool->owner = getpid();
-  if (extra_threads > 0) {
-    pool->threads = calloc(extra_threads, sizeof *pool->threads);
-    if (pool->threads == NULL) {
-      free(pool);
-      return NULL;
-    }
+  pool->owner = etude_os_process();
+  pool->threads = calloc(extra_threads + 1, sizeof *pool->threads);
+  pool->user_lock = etude_os_mutex_create();
+  pool->mutex = etude_os_mutex_create();
+  pool->work = etude_os_condition_create();
+  pool->finished = etude_os_condition_create();
+
+  if (pool->threads != NULL && pool->user_lock != NULL && pool->mutex != NULL && pool->work != NULL &&
+      pool->finished != NULL) {
+    return pool;
   }
-  if (pthread_mutex_init(&pool->user_lock, NULL) != 0 || pthread_mutex_init(&pool->mutex, NULL) != 0 ||
-      pthread_cond_init(&pool->work, NULL) != 0 || pthread_cond_init(&pool->finished, NULL) != 0) {
-    free(pool->threads);
-    free(pool);
-    return NULL;
-  }
-  return pool;
+  free_locks(pool);
+  free(pool->threads);
+  free(pool);
+  return NULL;
 }
 
 etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, etude_error *error) {
@@ -199,15 +191,16 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
     return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a pool of %u threads", threads);
   }
   for (uint32_t i = 0; i < extra; i++) {
-    if (pthread_create(&pool->threads[i], NULL, thread_main, pool) != 0) {
+    pool->threads[i] = etude_os_thread_start(thread_main, pool);
+    if (pool->threads[i] == NULL) {
       const uint32_t started = i;
       pool_free(pool);
       return etude_error_set(error, ETUDE_OUT_OF_RESOURCES, "the system starts no more threads: %u of %u for the pool",
                              started, extra);
     }
-    (void)pthread_mutex_lock(&pool->mutex);
+    etude_os_mutex_lock(pool->mutex);
     pool->thread_count = i + 1;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    etude_os_mutex_unlock(pool->mutex);
   }
   memset(out_hooks, 0, sizeof *out_hooks);
   out_hooks->struct_size = (uint32_t)sizeof *out_hooks;

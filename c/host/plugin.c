@@ -5,18 +5,10 @@
  * others; the record only remembers their names, to take them out again before the code that they run goes away. */
 #include "etude/plugin.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "etude/host.h"
-
-#ifndef PATH_MAX
-#define PATH_MAX 4096
-#endif
+#include "platform/library.h"
 
 typedef struct plugin_backend {
   struct plugin_backend *next; /* registered later */
@@ -32,7 +24,7 @@ struct etude_plugin_registrar {
 
 struct etude_plugin_library {
   etude_plugin_registrar registrar;
-  void *library; /* of dlopen */
+  void *library; /* of etude_os_library_open */
 };
 
 typedef const etude_plugin *(*entry_function)(uint32_t host_abi);
@@ -125,32 +117,20 @@ static etude_status fail(etude_error *error, const char *path, etude_status stat
   return etude_error_set(error, status, "plugin %q: %s", path, what);
 }
 
-/* Open the file that `path` names, and no other: dlopen would search for a name without a slash. */
 static etude_status open_library(const char *path, void **out_library, etude_error *error) {
-  char name[PATH_MAX];
-  struct stat info;
-  const int length = snprintf(name, sizeof name, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
-
-  if (length < 0 || (size_t)length >= sizeof name) {
-    return fail(error, path, ETUDE_INVALID_ARGUMENT, "the path is too long");
-  }
-  if (stat(name, &info) != 0) {
-    return fail(error, path, errno == ENOENT ? ETUDE_NOT_FOUND : ETUDE_ACCESS_FAILED, strerror(errno));
-  }
-  *out_library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  return *out_library != NULL ? ETUDE_OK : fail(error, path, ETUDE_ACCESS_FAILED, dlerror());
+  etude_error reason = ETUDE_ERROR_INIT;
+  const etude_status status = etude_os_library_open(path, out_library, &reason);
+  return status == ETUDE_OK ? ETUDE_OK : fail(error, path, status, reason.message);
 }
 
 static etude_status ask_plugin(void *library, const char *path, const etude_plugin **out_plugin, etude_error *error) {
   entry_function entry = NULL;
-  void *symbol = dlsym(library, "etude_plugin_entry");
   const etude_plugin *plugin;
 
-  if (symbol == NULL) {
+  if (!etude_os_library_function(library, "etude_plugin_entry", &entry, sizeof entry)) {
     return fail(error, path, ETUDE_INVALID_ARGUMENT,
                 "it has no function etude_plugin_entry, so it is no plugin of etude");
   }
-  memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast for this; POSIX promises that the bytes are the same */
   plugin = entry(ETUDE_ABI_VERSION);
   if (plugin == NULL) {
     return fail(error, path, ETUDE_NOT_SUPPORTED, "it says that it can't work with this version of etude");
@@ -232,7 +212,7 @@ etude_status etude_plugin_load(etude_runtime *runtime, const char *path, etude_p
       return ETUDE_OK;
     }
     drop_backends(library);
-    (void)dlclose(library->library);
+    etude_os_library_close(library->library);
   }
   allocator->free(allocator->self, library, sizeof *library);
   return status;
@@ -265,7 +245,7 @@ etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *err
     }
   }
   drop_backends(library);
-  (void)dlclose(library->library);
+  etude_os_library_close(library->library);
   allocator = etude_runtime_allocator(library->registrar.runtime);
   allocator->free(allocator->self, library, sizeof *library);
   return ETUDE_OK;

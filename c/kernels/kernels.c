@@ -1,6 +1,6 @@
 /* The table of portable kernels: kernels.inc has one line per operator. */
 #include "args.h"
-#include "etude/host.h"
+#include "etude/builtin.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
 #define ETUDE_OPERATOR_TRAITS(name, function, traits) \

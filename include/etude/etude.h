@@ -18,6 +18,7 @@
 
 #include "etude/backend.h"
 #include "etude/base.h"
+#include "etude/builtin.h"
 #include "etude/kernel.h"
 #include "etude/memory.h"
 #include "etude/method.h"

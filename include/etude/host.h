@@ -1,9 +1,10 @@
 /** @file
- * HOSTED ONLY: what needs an operating system: malloc, files, threads, the kernels and backends of this build.
+ * HOSTED ONLY: what needs an operating system: malloc, files, threads, plugins.
  */
 #ifndef ETUDE_HOST_H_
 #define ETUDE_HOST_H_
 
+#include "etude/builtin.h"
 #include "etude/method.h"
 
 #ifdef __cplusplus
@@ -34,12 +35,6 @@ ETUDE_API etude_status etude_data_from_file(const char *path, int32_t mode, etud
  */
 ETUDE_API etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, etude_error *error);
 ETUDE_API void etude_host_hooks_free(etude_hooks *hooks);
-
-/** The portable kernels of this build, for ::etude_runtime_add_kernels. */
-ETUDE_API const etude_kernel *etude_portable_kernels(uint32_t *out_count);
-
-/** Register the backends compiled into this build. */
-ETUDE_API etude_status etude_register_builtin_backends(etude_runtime *runtime, etude_error *error);
 
 /** A plugin that is loaded into a runtime; see plugin.h for how to write one. */
 typedef struct etude_plugin_library etude_plugin_library;

@@ -3,7 +3,6 @@
  *
  * No operating system and no heap; what libc gives is mem*, str* and libm. Text leaves through semihosting. */
 #include "etude/etude.h"
-#include "etude/host.h" /* for the table of kernels alone */
 
 typedef struct firmware_tensor {
   int8_t scalar_type;

@@ -1,0 +1,23 @@
+/* Files, for reading. */
+#ifndef ETUDE_PLATFORM_FILE_H_
+#define ETUDE_PLATFORM_FILE_H_
+
+#include "etude/base.h"
+
+/* An open file, or a mapping of it. Its functions may be called from several threads, but for close. */
+typedef struct etude_os_file etude_os_file;
+
+/* Open a regular file and tell its size. ETUDE_NOT_FOUND, ETUDE_ACCESS_FAILED with path and reason, or
+   ETUDE_OUT_OF_MEMORY. */
+etude_status etude_os_file_open(const char *path, etude_os_file **out_file, uint64_t *out_size, etude_error *error);
+
+/* Map all of it, `size` bytes, read-only: their address until close, or NULL, after which it can still be read. */
+const void *etude_os_file_map(etude_os_file *file, uint64_t size);
+
+/* Read exactly `size` bytes at `offset`; not of a file that is mapped. */
+etude_status etude_os_file_read(const etude_os_file *file, uint64_t offset, void *buffer, size_t size,
+                                etude_error *error);
+
+void etude_os_file_close(etude_os_file *file);
+
+#endif /* ETUDE_PLATFORM_FILE_H_ */

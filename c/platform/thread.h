@@ -1,0 +1,31 @@
+/* Threads, and what they wait on. */
+#ifndef ETUDE_PLATFORM_THREAD_H_
+#define ETUDE_PLATFORM_THREAD_H_
+
+#include <stdint.h>
+
+typedef struct etude_os_mutex etude_os_mutex;
+typedef struct etude_os_condition etude_os_condition;
+typedef struct etude_os_thread etude_os_thread;
+
+/* A mutex that is not recursive; NULL where there is no memory. Free it unlocked; NULL is fine. */
+etude_os_mutex *etude_os_mutex_create(void);
+void etude_os_mutex_free(etude_os_mutex *mutex);
+void etude_os_mutex_lock(etude_os_mutex *mutex);
+void etude_os_mutex_unlock(etude_os_mutex *mutex);
+
+/* A condition variable. Waiting gives up the mutex meanwhile, and may end for no reason. */
+etude_os_condition *etude_os_condition_create(void);
+void etude_os_condition_free(etude_os_condition *condition);
+void etude_os_condition_wait(etude_os_condition *condition, etude_os_mutex *mutex);
+void etude_os_condition_wake_one(etude_os_condition *condition);
+void etude_os_condition_wake_all(etude_os_condition *condition);
+
+/* Run `main(arg)` on a thread of its own; NULL where the system starts no more. Joining waits for its end. */
+etude_os_thread *etude_os_thread_start(void (*main)(void *arg), void *arg);
+void etude_os_thread_join(etude_os_thread *thread);
+
+/* The number of this process: another one after a fork, when none of the parent's threads run. */
+uint64_t etude_os_process(void);
+
+#endif /* ETUDE_PLATFORM_THREAD_H_ */
