@@ -34,8 +34,9 @@ class Layer:
 
 LAYERS = {
     "core": Layer(FREESTANDING),
-    "kernels": Layer(FREESTANDING | MATH | VECTORS | {"string.h"}),
-    "backends": Layer(FREESTANDING | MATH | HOSTED),
+    "compute": Layer(FREESTANDING | VECTORS | {"string.h"}, public=set()),
+    "kernels": Layer(FREESTANDING | MATH | VECTORS | {"string.h"}, below=("compute",)),
+    "backends": Layer(FREESTANDING | MATH | HOSTED, below=("compute",)),
     "platform": Layer(None, public={"etude/base.h"}),
     "host": Layer(FREESTANDING | HOSTED, below=("platform",), hosted=True),
     "tools": Layer(FREESTANDING | HOSTED, hosted=True),

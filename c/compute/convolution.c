@@ -1,0 +1,358 @@
+/* Runs convolutions tile by tile: finds where the inputs of a tile's pixels lie, and which panels of weights they meet.
+ *
+ * The outputs of a phase are taken as rows of one long product. Tiles share rows evenly; a tile stays within a segment,
+ * whose outputs lie evenly spaced and have the same padding. Panels are taken in blocks that stay in a core's cache
+ * while all rows of the part pass by. */
+#include "convolution.h"
+
+#include <string.h>
+
+#include "convolution_plan.h"
+
+#define CACHED_BYTES (384u << 10) /* of weights that stay in the cache of a core */
+#define MIN_PART_WORK (64u << 10) /* multiplications that are worth a thread's while */
+#define PARTS_PER_WORKER 4
+
+static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+typedef struct run {
+  const etude_convolution *c;
+  const etude_convolution_plan *plan;
+  const etude_convolution_io *io;
+  const char *packed;
+  const void **pointers; /* of the inputs of a tile's pixels, or of a row of a depthwise convolution */
+  char *gathered;
+  char *padding; /* a pixel */
+  int32_t *block_sums;
+  size_t padded_image; /* whose zero point the padding has; SIZE_MAX = none */
+} run;
+
+/* The rows of a phase. */
+typedef struct rows {
+  etude_convolution_phase phase;
+  size_t segments, segment_rows, segment_tiles;
+} rows;
+
+static rows rows_of(const etude_convolution *c, const etude_convolution_plan *plan, const etude_convolution_io *io,
+                    uint32_t phase) {
+  rows r;
+  r.phase = etude_convolution_phase_of(c, phase);
+  r.segments = 1;
+  r.segment_rows = c->batch * r.phase.height * r.phase.width;
+  if (c->transposed) {
+    r.segments = c->batch * r.phase.height;
+    r.segment_rows = r.phase.width;
+  } else if (io != NULL && io->per_image) {
+    r.segments = c->batch;
+    r.segment_rows = r.phase.height * r.phase.width;
+  }
+  r.segment_tiles = (r.segment_rows + plan->set->rows - 1) / plan->set->rows;
+  return r;
+}
+
+/* ---- scratch ---- */
+
+typedef struct scratch_plan {
+  size_t pointers, gathered, padding, block_sums, size;
+} scratch_plan;
+
+static size_t product(size_t a, size_t b) { return a != 0 && b > SIZE_MAX / 16 / a ? SIZE_MAX / 16 : a * b; }
+
+/* Of one part. */
+static scratch_plan plan_scratch(const etude_convolution *c, const etude_convolution_plan *plan) {
+  scratch_plan s;
+  const size_t taps = (size_t)c->kernel_height * c->kernel_width;
+  if (plan->depthwise) {
+    s.pointers = product(product(c->out_width, taps), sizeof(void *));
+    s.gathered = s.padding = s.block_sums = 0;
+  } else {
+    s.pointers = product(taps, ETUDE_TILE_MAX_ROWS * sizeof(void *));
+    s.gathered = plan->gathered ? taps * c->in_channels * plan->x_size * plan->set->rows : 0;
+    s.padding = c->arithmetic == ETUDE_ARITHMETIC_QD8 ? c->in_channels : 0;
+    s.block_sums =
+        c->arithmetic == ETUDE_ARITHMETIC_QB4 ? c->in_channels / c->block * plan->set->rows * sizeof(int32_t) : 0;
+  }
+  s.size = s.pointers >= SIZE_MAX / 16
+               ? SIZE_MAX
+               : align_64(s.pointers) + align_64(s.gathered) + align_64(s.padding) + align_64(s.block_sums);
+  return s;
+}
+
+size_t etude_convolution_scratch_size(const etude_convolution *c, size_t parts) {
+  const etude_convolution_plan plan = etude_convolution_plan_of(c);
+  const size_t size = plan_scratch(c, &plan).size;
+  return size > SIZE_MAX / parts ? SIZE_MAX : size * parts;
+}
+
+/* ---- where inputs lie ---- */
+
+static const void *input_at(const run *r, size_t image, ptrdiff_t y, ptrdiff_t x, size_t group) {
+  const etude_convolution *c = r->c;
+  if (y < 0 || x < 0 || (size_t)y >= c->in_height || (size_t)x >= c->in_width) return r->padding;
+  const size_t pixel = (image * c->in_height + (size_t)y) * c->in_width + (size_t)x;
+  return (const char *)r->io->x + (pixel * r->io->x_pixel + group * c->in_channels) * r->plan->x_size;
+}
+
+/* Place in the input that tap `k` sees from output `out`; only if the tap reaches it. */
+static ptrdiff_t source(bool transposed, size_t out, size_t pad, uint32_t stride, uint32_t dilation, uint32_t k) {
+  if (!transposed) return (ptrdiff_t)(out * stride + (size_t)dilation * k) - (ptrdiff_t)pad;
+  return ((ptrdiff_t)(out + pad) - (ptrdiff_t)((size_t)dilation * k)) / (ptrdiff_t)stride;
+}
+
+/* Pointers to the inputs of one output, `step` apart. */
+static void point_at_window(const run *r, const void **to, size_t step, const etude_convolution_phase *phase,
+                            size_t image, size_t oy, size_t ox, size_t group) {
+  const etude_convolution *c = r->c;
+  for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
+    if (!etude_convolution_reaches(c, phase->y, c->pad_top, c->dilation_height, c->stride_height, ky)) continue;
+    const ptrdiff_t y = source(c->transposed, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
+    for (uint32_t kx = 0; kx < c->kernel_width; ++kx) {
+      if (!etude_convolution_reaches(c, phase->x, c->pad_left, c->dilation_width, c->stride_width, kx)) continue;
+      const ptrdiff_t x = source(c->transposed, ox, c->pad_left, c->stride_width, c->dilation_width, kx);
+      *to = input_at(r, image, y, x, group);
+      to += step;
+    }
+  }
+}
+
+static bool is_product(const etude_convolution *c) {
+  return c->kernel_height == 1 && c->kernel_width == 1 && c->stride_height == 1 && c->stride_width == 1 &&
+         c->pad_top == 0 && c->pad_left == 0 && c->out_height == c->in_height && c->out_width == c->in_width;
+}
+
+/* Fills in the pointers of `count` rows from `first` (of all of the phase) on. */
+static void point_at_rows(run *r, const etude_convolution_phase *phase, size_t first, size_t count, size_t group) {
+  const etude_convolution *c = r->c;
+  const size_t step = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
+  if (is_product(c)) {
+    const char *x = (const char *)r->io->x + (first * r->io->x_pixel + group * c->in_channels) * r->plan->x_size;
+    for (size_t i = 0; i < count; ++i) r->pointers[i] = x + i * r->io->x_pixel * r->plan->x_size;
+    return;
+  }
+  size_t x = first % phase->width, y = first / phase->width % phase->height;
+  size_t image = first / phase->width / phase->height;
+  for (size_t i = 0; i < count; ++i) {
+    point_at_window(r, r->pointers + i, ETUDE_TILE_MAX_ROWS, phase, image, phase->y + y * step, phase->x + x * step_x,
+                    group);
+    if (++x < phase->width) continue;
+    x = 0;
+    if (++y < phase->height) continue;
+    y = 0;
+    ++image;
+  }
+}
+
+/* Copies the inputs of each row beside each other, and points at that. */
+static void gather_rows(run *r, size_t taps, size_t count) {
+  const size_t bytes = r->c->in_channels * r->plan->x_size;
+  for (size_t i = 0; i < count; ++i) {
+    char *to = r->gathered + i * taps * bytes;
+    for (size_t tap = 0; tap < taps; ++tap) {
+      const char *from = (const char *)r->pointers[tap * ETUDE_TILE_MAX_ROWS + i];
+      for (size_t b = 0; b < bytes; ++b) to[tap * bytes + b] = from[b];
+    }
+    r->pointers[i] = to;
+  }
+}
+
+static void sum_blocks(run *r, size_t count) {
+  const size_t block = r->c->block, blocks = r->c->in_channels / block;
+  for (size_t i = 0; i < count; ++i) {
+    const int8_t *x = (const int8_t *)r->pointers[i];
+    for (size_t b = 0; b < blocks; ++b, x += block) {
+      int32_t sum = 0;
+      for (size_t k = 0; k < block; ++k) sum += x[k];
+      r->block_sums[i * blocks + b] = -8 * sum;
+    }
+  }
+}
+
+/* ---- tiles ---- */
+
+static etude_product_tile tile_of(const run *r, const rows *in, uint32_t phase, size_t first, size_t count) {
+  const etude_convolution *c = r->c;
+  const etude_convolution_io *io = r->io;
+  const etude_convolution_phase *p = &in->phase;
+  const size_t step = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
+  const size_t x = first % p->width, y = first / p->width % p->height, image = first / p->width / p->height;
+  const size_t pixel = (image * c->out_height + p->y + y * step) * c->out_width + p->x + x * step_x;
+  etude_product_tile t = {0};
+  (void)phase;
+  t.x = r->pointers;
+  t.taps = etude_convolution_panel_taps(c, r->plan, p);
+  t.depth = etude_convolution_panel_depth(c, r->plan, p);
+  t.rows = (uint32_t)count;
+  t.y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
+  t.y_row = step_x * io->y_pixel;
+  t.add = io->add == NULL ? NULL : io->add + pixel * io->add_pixel;
+  t.add_row = step_x * io->add_pixel;
+  t.low = io->low;
+  t.high = io->high;
+  t.y_zero = io->y_zero;
+  t.y_low = io->y_low;
+  t.y_high = io->y_high;
+  t.row_scale = io->row_scale == NULL ? NULL : io->row_scale + (io->per_image ? image : first);
+  t.row_scale_step = io->per_image ? 0 : 1;
+  t.block_sums = r->block_sums;
+  t.block = c->block;
+  return t;
+}
+
+/* Everything up to the panels that a tile needs for a group. */
+static void prepare_inputs(run *r, const rows *in, size_t first, size_t count, size_t group) {
+  const etude_convolution *c = r->c;
+  if (c->arithmetic == ETUDE_ARITHMETIC_QD8 && r->io->per_image) {
+    const size_t image = first / (in->phase.width * in->phase.height);
+    if (image != r->padded_image) memset(r->padding, r->io->row_scale[image].zero, c->in_channels);
+    r->padded_image = image;
+  }
+  point_at_rows(r, &in->phase, first, count, group);
+  if (r->plan->gathered) gather_rows(r, (size_t)in->phase.tap_rows * in->phase.tap_cols, count);
+  if (c->arithmetic == ETUDE_ARITHMETIC_QB4) sum_blocks(r, count);
+}
+
+/* Tile `number` of a phase by panels `first` … `end`, which are counted over the groups. */
+static void run_tile(run *r, const rows *in, uint32_t phase, size_t number, size_t first, size_t end) {
+  const etude_convolution_plan *plan = r->plan;
+  const size_t segment = number / in->segment_tiles, place = number % in->segment_tiles;
+  const size_t start = place * in->segment_rows / in->segment_tiles;
+  const size_t count = (place + 1) * in->segment_rows / in->segment_tiles - start;
+  const size_t row = segment * in->segment_rows + start;
+  etude_product_tile t = tile_of(r, in, phase, row, count);
+  size_t group = first / plan->panels, panel = first % plan->panels;
+  size_t size = etude_convolution_panel_size(r->c, plan, &in->phase, plan->set->cols);
+  t.panel = r->packed + etude_convolution_panel_offset(r->c, plan, phase, group, panel);
+  prepare_inputs(r, in, row, count, group);
+  for (size_t i = first; i < end; ++i) {
+    const size_t out = group * r->c->out_channels + panel * plan->set->cols;
+    etude_product_tile own = t;
+    own.cols = (uint32_t)(panel == plan->panels - 1 ? plan->last_cols : plan->set->cols);
+    own.y = (char *)t.y + out * plan->y_size;
+    own.add = t.add == NULL ? NULL : t.add + out;
+    plan->set->run(&own);
+    t.panel = (const char *)t.panel + size;
+    if (++panel < plan->panels) continue;
+    panel = 0;
+    ++group;
+    if (i + 1 == end) break;
+    t.panel = r->packed + etude_convolution_panel_offset(r->c, plan, phase, group, 0);
+    prepare_inputs(r, in, row, count, group);
+  }
+}
+
+/* ---- parts ---- */
+
+/* Rows are cut into so many ranges, and panels into so many; cut first where there is more to read. */
+typedef struct division {
+  size_t rows, panels;
+} division;
+
+static division divide(const etude_convolution *c, const etude_convolution_plan *plan, size_t tiles, size_t parts) {
+  const size_t panels = plan->panels * c->groups;
+  const size_t taps = (size_t)c->kernel_height * c->kernel_width;
+  const bool by_panels = taps * c->out_channels > tiles * plan->set->rows;
+  division d;
+  if (by_panels) {
+    d.panels = smaller(parts, panels);
+    d.rows = smaller(parts / d.panels, tiles);
+  } else {
+    d.rows = smaller(parts, tiles);
+    d.panels = smaller(parts / d.rows, panels);
+  }
+  return d;
+}
+
+static size_t share(size_t count, size_t part, size_t parts) {
+  return count / parts * part + (part < count % parts ? part : count % parts);
+}
+
+static void run_phase(run *r, uint32_t phase, size_t part, size_t parts) {
+  const rows in = rows_of(r->c, r->plan, r->io, phase);
+  const size_t tiles = in.segments * in.segment_tiles, panels = r->plan->panels * r->c->groups;
+  if (tiles == 0 || panels == 0) return;
+  const division d = divide(r->c, r->plan, tiles, parts);
+  if (part >= d.rows * d.panels) return;
+  const size_t first_tile = share(tiles, part % d.rows, d.rows), end_tile = share(tiles, part % d.rows + 1, d.rows);
+  const size_t end_panel = share(panels, part / d.rows + 1, d.panels);
+  const size_t size = etude_convolution_panel_size(r->c, r->plan, &in.phase, r->plan->set->cols);
+  size_t block = CACHED_BYTES / (size + 1);
+  if (block == 0) block = 1;
+  if (end_tile - first_tile == 1) block = panels;
+  for (size_t panel = share(panels, part / d.rows, d.panels); panel < end_panel; panel += block) {
+    const size_t end = smaller(panel + block, end_panel);
+    for (size_t tile = first_tile; tile < end_tile; ++tile) run_tile(r, &in, phase, tile, panel, end);
+  }
+}
+
+/* One row of outputs. Taps go by columns of the kernel, which neighbours share where the dilation is 1. */
+static void run_depthwise_row(run *r, size_t image, size_t oy) {
+  const etude_convolution *c = r->c;
+  const etude_convolution_io *io = r->io;
+  const size_t column = c->kernel_height, taps = column * c->kernel_width;
+  const bool shared = c->dilation_width == 1 && c->stride_width <= c->kernel_width;
+  const size_t step = shared ? column * c->stride_width : taps;
+  etude_depthwise_tile t = {0};
+  for (size_t ox = 0; ox < c->out_width; ++ox) {
+    const uint32_t done = shared && ox != 0 ? c->kernel_width - c->stride_width : 0;
+    for (uint32_t kx = done; kx < c->kernel_width; ++kx) {
+      const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, c->dilation_width, kx);
+      const void **to = r->pointers + ox * step + kx * column;
+      for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
+        const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
+        to[ky] = input_at(r, image, y, x, 0);
+      }
+    }
+  }
+  const size_t pixel = (image * c->out_height + oy) * c->out_width;
+  t.x = r->pointers;
+  t.x_step = step;
+  t.taps = taps;
+  t.packed = r->packed;
+  t.pixels = c->out_width;
+  t.channels = c->groups;
+  t.y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
+  t.y_pixel = io->y_pixel;
+  t.add = io->add == NULL ? NULL : io->add + pixel * io->add_pixel;
+  t.add_pixel = io->add_pixel;
+  t.low = io->low;
+  t.high = io->high;
+  t.y_zero = io->y_zero;
+  t.y_low = io->y_low;
+  t.y_high = io->y_high;
+  r->plan->tiles->depthwise[c->arithmetic](&t);
+}
+
+/* Multiplications, about. */
+static size_t work_of(const etude_convolution *c) {
+  const size_t pixels = product(product(c->batch, c->out_height), c->out_width);
+  const size_t each = product(product(c->kernel_height, c->kernel_width), c->in_channels);
+  return product(product(pixels, each), product(c->groups, c->out_channels));
+}
+
+size_t etude_convolution_parts(const etude_convolution *c, size_t workers) {
+  const size_t worthwhile = work_of(c) / MIN_PART_WORK;
+  if (workers <= 1 || worthwhile <= 1) return 1;
+  return smaller(worthwhile, workers * PARTS_PER_WORKER);
+}
+
+void etude_convolution_run(const etude_convolution *c, const void *packed, const etude_convolution_io *io, size_t part,
+                           size_t parts, void *scratch) {
+  const etude_convolution_plan plan = etude_convolution_plan_of(c);
+  const scratch_plan s = plan_scratch(c, &plan);
+  char *own = (char *)scratch + part * s.size;
+  run r = {c, &plan, io, packed, NULL, NULL, NULL, NULL, SIZE_MAX};
+  r.pointers = (const void **)(void *)own;
+  r.gathered = own + align_64(s.pointers);
+  r.block_sums = (int32_t *)(void *)(r.gathered + align_64(s.gathered) + align_64(s.padding));
+  /* not written to, but for the padding of dynamically quantised images */
+  r.padding = s.padding != 0 ? r.gathered + align_64(s.gathered) : (char *)(uintptr_t)packed + plan.padding_offset;
+  if (plan.depthwise) {
+    const size_t lines = c->batch * c->out_height, end = share(lines, part + 1, parts);
+    for (size_t row = share(lines, part, parts); row < end; ++row) {
+      run_depthwise_row(&r, row / c->out_height, row % c->out_height);
+    }
+    return;
+  }
+  for (uint32_t phase = 0; phase < plan.phases; ++phase) run_phase(&r, phase, part, parts);
+}

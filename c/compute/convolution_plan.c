@@ -1,0 +1,143 @@
+/* See convolution_plan.h. */
+#include "convolution_plan.h"
+
+#define FEW_BYTES 32 /* of inputs for each tap: gathered below this */
+
+static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
+
+etude_convolution etude_product(etude_arithmetic arithmetic, size_t rows, size_t in, size_t out) {
+  etude_convolution c = {0};
+  c.arithmetic = arithmetic;
+  c.groups = 1;
+  c.in_channels = in;
+  c.out_channels = out;
+  c.kernel_height = c.kernel_width = c.stride_height = c.stride_width = c.dilation_height = c.dilation_width = 1;
+  c.batch = c.in_height = c.out_height = 1;
+  c.in_width = c.out_width = rows;
+  return c;
+}
+
+static const etude_tiles *tiles_of(const etude_convolution *c) {
+  return c->tiles == NULL ? etude_tiles_select() : c->tiles;
+}
+
+uint32_t etude_convolution_layout(const etude_convolution *c) { return tiles_of(c)->layout; }
+
+bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_t pad, uint32_t dilation,
+                               uint32_t stride, uint32_t k) {
+  return !c->transposed || (first + pad + (size_t)stride * dilation * k - (size_t)dilation * k) % stride == 0;
+}
+
+etude_convolution_phase etude_convolution_phase_of(const etude_convolution *c, uint32_t index) {
+  etude_convolution_phase phase = {0};
+  const uint32_t step_y = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
+  phase.y = index / step_x;
+  phase.x = index % step_x;
+  for (uint32_t k = 0; k < c->kernel_height; ++k) {
+    phase.tap_rows +=
+        etude_convolution_reaches(c, phase.y, c->pad_top, c->dilation_height, c->stride_height, k) ? 1 : 0;
+  }
+  for (uint32_t k = 0; k < c->kernel_width; ++k) {
+    phase.tap_cols += etude_convolution_reaches(c, phase.x, c->pad_left, c->dilation_width, c->stride_width, k) ? 1 : 0;
+  }
+  phase.height = c->out_height > phase.y ? (c->out_height - phase.y - 1) / step_y + 1 : 0;
+  phase.width = c->out_width > phase.x ? (c->out_width - phase.x - 1) / step_x + 1 : 0;
+  return phase;
+}
+
+size_t etude_convolution_panel_taps(const etude_convolution *c, const etude_convolution_plan *plan,
+                                    const etude_convolution_phase *phase) {
+  (void)c;
+  return plan->gathered ? 1 : (size_t)phase->tap_rows * phase->tap_cols;
+}
+
+size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan,
+                                     const etude_convolution_phase *phase) {
+  return plan->gathered ? (size_t)phase->tap_rows * phase->tap_cols * c->in_channels : c->in_channels;
+}
+
+size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
+                                    const etude_convolution_phase *phase, size_t width) {
+  const size_t group = plan->set->group, taps = etude_convolution_panel_taps(c, plan, phase);
+  const size_t depth = (etude_convolution_panel_depth(c, plan, phase) + group - 1) / group * group;
+  switch (c->arithmetic) {
+    case ETUDE_ARITHMETIC_F32: return width * sizeof(float) * (1 + taps * depth);
+    case ETUDE_ARITHMETIC_S8: return width * (8 + taps * depth);
+    case ETUDE_ARITHMETIC_QD8: return width * (12 + taps * depth);
+    case ETUDE_ARITHMETIC_QB4: break;
+  }
+  return width * (8 + c->in_channels / c->block * (c->block / 2 + 2));
+}
+
+/* Of one group of a phase. */
+static size_t group_size(const etude_convolution *c, const etude_convolution_plan *plan,
+                         const etude_convolution_phase *phase) {
+  return (plan->panels - 1) * etude_convolution_panel_size(c, plan, phase, plan->set->cols) +
+         etude_convolution_panel_size(c, plan, phase, plan->last_width);
+}
+
+size_t etude_convolution_panel_offset(const etude_convolution *c, const etude_convolution_plan *plan, uint32_t phase,
+                                      size_t group, size_t panel) {
+  size_t offset = 0;
+  for (uint32_t i = 0; i < phase; ++i) {
+    const etude_convolution_phase before = etude_convolution_phase_of(c, i);
+    offset += c->groups * group_size(c, plan, &before);
+  }
+  const etude_convolution_phase own = etude_convolution_phase_of(c, phase);
+  return offset + group * group_size(c, plan, &own) +
+         panel * etude_convolution_panel_size(c, plan, &own, plan->set->cols);
+}
+
+/* a * b * factor, or SIZE_MAX / 4 for what is more, so that a few can be added. */
+static size_t bounded(size_t a, size_t b, size_t factor) {
+  const size_t most = SIZE_MAX / 4;
+  if (a == 0 || b == 0) return 0;
+  if (a > most / b || a * b > most / factor) return most;
+  return a * b * factor;
+}
+
+static size_t depthwise_size(const etude_convolution *c, const etude_convolution_plan *plan) {
+  const size_t lanes = plan->tiles->depthwise_lanes[c->arithmetic];
+  const size_t taps = (size_t)c->kernel_height * c->kernel_width;
+  const size_t each = c->arithmetic == ETUDE_ARITHMETIC_F32 ? (taps + 1) * sizeof(float) : taps + 8;
+  return (c->groups + lanes - 1) / lanes * lanes * each;
+}
+
+/* At least what everything takes together, to see whether it is too much to compute with. */
+static size_t upper_bound(const etude_convolution *c, const etude_tile_set *set) {
+  const size_t taps = bounded(c->kernel_height, c->kernel_width, 1);
+  const size_t outs =
+      bounded(c->groups, c->out_channels > SIZE_MAX / 4 ? SIZE_MAX / 4 : c->out_channels + set->cols, 1);
+  const size_t ins = bounded(taps, c->in_channels > SIZE_MAX / 4 ? SIZE_MAX / 4 : c->in_channels + 64, 1);
+  return bounded(outs, ins > SIZE_MAX / 8 ? SIZE_MAX / 8 : ins + 16, 4);
+}
+
+etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
+  etude_convolution_plan plan = {0};
+  plan.tiles = tiles_of(c);
+  plan.set = &plan.tiles->product[c->arithmetic];
+  plan.x_size = c->arithmetic == ETUDE_ARITHMETIC_F32 ? sizeof(float) : 1;
+  plan.y_size = c->arithmetic == ETUDE_ARITHMETIC_S8 ? 1 : sizeof(float);
+  plan.depthwise =
+      !c->transposed && c->in_channels == 1 && c->out_channels == 1 && c->arithmetic <= ETUDE_ARITHMETIC_S8;
+  plan.gathered = !plan.depthwise && c->in_channels * plan.x_size < FEW_BYTES && c->kernel_height * c->kernel_width > 1;
+  plan.phases = c->transposed ? c->stride_height * c->stride_width : 1;
+  if (upper_bound(c, plan.set) >= SIZE_MAX / 4) {
+    plan.packed_size = SIZE_MAX;
+    return plan;
+  }
+  const size_t cols = plan.set->cols;
+  plan.panels = (c->out_channels + cols - 1) / cols;
+  plan.last_cols = c->out_channels - (plan.panels - 1) * cols;
+  plan.last_width = plan.last_cols <= plan.set->lanes ? plan.set->lanes : cols;
+  if (plan.depthwise) {
+    plan.padding_offset = align_64(depthwise_size(c, &plan));
+    plan.packed_size = plan.padding_offset + align_64(c->groups * plan.x_size);
+    return plan;
+  }
+  if (c->out_channels != 0) plan.padding_offset = align_64(etude_convolution_panel_offset(c, &plan, plan.phases, 0, 0));
+  plan.packed_size = plan.padding_offset + align_64(c->in_channels * plan.x_size);
+  return plan;
+}
+
+size_t etude_convolution_packed_size(const etude_convolution *c) { return etude_convolution_plan_of(c).packed_size; }

@@ -1,0 +1,48 @@
+/* How a convolution is laid out and divided: what packing and running have in common. */
+#ifndef ETUDE_COMPUTE_CONVOLUTION_PLAN_H_
+#define ETUDE_COMPUTE_CONVOLUTION_PLAN_H_
+
+#include "tiles.h"
+
+/* A transposed convolution is one convolution for each phase, which is the outputs whose places leave the same rest
+   when divided by the strides: taps whose inputs fall between are never looked at. Others have one phase. */
+typedef struct etude_convolution_phase {
+  uint32_t y, x;               /* of the first output */
+  uint32_t tap_rows, tap_cols; /* of the kernel that take part */
+  size_t height, width;        /* outputs of an image */
+} etude_convolution_phase;
+
+typedef struct etude_convolution_plan {
+  const etude_tiles *tiles;
+  const etude_tile_set *set;
+  bool depthwise;
+  bool gathered; /* inputs of a window are copied beside each other, since there are few for each tap */
+  uint32_t phases;
+  size_t x_size, y_size;        /* bytes of an element */
+  size_t panels;                /* of a group and phase */
+  size_t last_cols, last_width; /* of the last panel */
+  size_t padding_offset;        /* of a pixel of padding in the packed weights */
+  size_t packed_size;
+} etude_convolution_plan;
+
+etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c);
+
+etude_convolution_phase etude_convolution_phase_of(const etude_convolution *c, uint32_t index);
+
+/* Whether row (or column) `k` of the kernel reaches outputs at `first` plus multiples of the stride. */
+bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_t pad, uint32_t dilation,
+                               uint32_t stride, uint32_t k);
+
+/* Taps and inputs of each tap in the panels of a phase. */
+size_t etude_convolution_panel_taps(const etude_convolution *c, const etude_convolution_plan *plan,
+                                    const etude_convolution_phase *phase);
+size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan,
+                                     const etude_convolution_phase *phase);
+
+/* Bytes of a panel of a phase that is `width` columns wide, and where panel `panel` of group `group` starts. */
+size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
+                                    const etude_convolution_phase *phase, size_t width);
+size_t etude_convolution_panel_offset(const etude_convolution *c, const etude_convolution_plan *plan, uint32_t phase,
+                                      size_t group, size_t panel);
+
+#endif /* ETUDE_COMPUTE_CONVOLUTION_PLAN_H_ */

@@ -1,0 +1,189 @@
+/* Tiles for what the compiler builds for anyway. Vectors are those of GCC and Clang; other compilers, and processors
+ * without vector registers, get single floats in the place of vectors. Integers are plain C, which compilers
+ * vectorise. The definition of what every other instruction set must compute. */
+#include "tile_sets.h"
+
+#if defined(__GNUC__) && (defined(__SSE__) || defined(__ARM_NEON) || defined(__wasm_simd128__) || defined(__ALTIVEC__))
+typedef float vec4 __attribute__((vector_size(16)));
+typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
+#define VEC_LOAD(from) ((vec) * (const vec4_unaligned *)(from))
+#define VEC_STORE(to, value) (*(vec4_unaligned *)(to) = (value))
+#define VEC_SPLAT(value) ((vec){value, value, value, value})
+#define VEC_LOAD_PART(from, count) load_part(from, count)
+#define VEC_STORE_PART(to, value, count) store_part(to, value, count)
+#define VEC_ADD(a, b) ((a) + (b))
+#define VEC_MAX(a, b) choose_4((a) > (b), a, b)
+#define VEC_MIN(a, b) choose_4((a) < (b), a, b)
+#define VEC_FMA(a, b, c) ((a) * (b) + (c))
+#define LANES 4
+#define vec vec4
+#define TILE_VECS 2
+typedef int32_t mask4 __attribute__((vector_size(16)));
+
+TILE_INLINE vec choose_4(mask4 mask, vec a, vec b) { return (vec)(((mask4)a & mask) | ((mask4)b & ~mask)); }
+
+TILE_INLINE vec load_part(const float *from, uint32_t count) {
+  vec value = VEC_SPLAT(0.0f);
+  for (uint32_t i = 0; i < count; ++i) value[i] = from[i];
+  return value;
+}
+
+TILE_INLINE void store_part(float *to, vec value, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) to[i] = value[i];
+}
+#else
+#define VEC_LOAD(from) (*(from))
+#define VEC_STORE(to, value) (*(to) = (value))
+#define VEC_SPLAT(value) (value)
+#define VEC_LOAD_PART(from, count) (*(from))
+#define VEC_STORE_PART(to, value, count) (*(to) = (value))
+#define VEC_ADD(a, b) ((a) + (b))
+#define VEC_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define VEC_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define VEC_FMA(a, b, c) ((a) * (b) + (c))
+#define LANES 1
+#define vec float
+#define TILE_VECS 4
+#endif
+#define TILE_ROWS 4
+#define TILE_TARGET
+#define TILE(name) plain_##name
+#include "tile_f32.inc"
+
+#define INT_COLS 8 /* of a panel of integers; its `group` is 1 */
+
+/* Sums of int8 products of up to TILE_ROWS rows, from all taps. */
+static void sum_s8(int32_t sums[TILE_ROWS][INT_COLS], const etude_product_tile *t, const int8_t *w) {
+  for (size_t tap = 0; tap < t->taps; ++tap) {
+    const void *const *x = t->x + tap * ETUDE_TILE_MAX_ROWS;
+    for (size_t k = 0; k < t->depth; ++k, w += INT_COLS) {
+      for (uint32_t i = 0; i < t->rows; ++i) {
+        const int32_t factor = ((const int8_t *)x[i])[k];
+        for (uint32_t j = 0; j < INT_COLS; ++j) sums[i][j] += factor * w[j];
+      }
+    }
+  }
+}
+
+/* Clamped before it is rounded, so that it is small; the bounds are whole. nan becomes the lower one. */
+static int8_t requantize(float real, int32_t zero, int32_t low, int32_t high) {
+  const float least = (float)(low - zero), most = (float)(high - zero);
+  const float value = real > least ? (real < most ? real : most) : least;
+  return (int8_t)(etude_round_small(value) + zero);
+}
+
+static void plain_s8(const etude_product_tile *t) {
+  const int32_t *bias = (const int32_t *)t->panel;
+  const float *scale = (const float *)(const void *)(bias + INT_COLS);
+  int32_t sums[TILE_ROWS][INT_COLS];
+  for (uint32_t i = 0; i < t->rows; ++i) {
+    for (uint32_t j = 0; j < INT_COLS; ++j) sums[i][j] = bias[j];
+  }
+  sum_s8(sums, t, (const int8_t *)(const void *)(scale + INT_COLS));
+  for (uint32_t i = 0; i < t->rows; ++i) {
+    int8_t *y = (int8_t *)t->y + i * t->y_row;
+    for (uint32_t j = 0; j < t->cols; ++j) {
+      y[j] = requantize((float)sums[i][j] * scale[j], t->y_zero, t->y_low, t->y_high);
+    }
+  }
+}
+
+static float clamp(const etude_product_tile *t, float value) {
+  const float raised = t->low > value ? t->low : value;
+  return t->high < raised ? t->high : raised;
+}
+
+static void plain_qd8(const etude_product_tile *t) {
+  const float *bias = (const float *)t->panel;
+  const float *scale = bias + INT_COLS;
+  const int32_t *column_sum = (const int32_t *)(const void *)(scale + INT_COLS);
+  int32_t sums[TILE_ROWS][INT_COLS];
+  for (uint32_t i = 0; i < t->rows; ++i) {
+    const int32_t zero = t->row_scale[i * t->row_scale_step].zero;
+    for (uint32_t j = 0; j < INT_COLS; ++j) sums[i][j] = -zero * column_sum[j];
+  }
+  sum_s8(sums, t, (const int8_t *)(const void *)(column_sum + INT_COLS));
+  for (uint32_t i = 0; i < t->rows; ++i) {
+    float *y = (float *)t->y + i * t->y_row;
+    const float row_scale = t->row_scale[i * t->row_scale_step].scale;
+    for (uint32_t j = 0; j < t->cols; ++j) y[j] = clamp(t, (float)sums[i][j] * row_scale * scale[j] + bias[j]);
+  }
+}
+
+static float from_bfloat16(const uint8_t *bytes) {
+  uint16_t half;
+  float value;
+  memcpy(&half, bytes, sizeof half);
+  const uint32_t bits = (uint32_t)half << 16;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void plain_qb4(const etude_product_tile *t) {
+  const float *bias = (const float *)t->panel;
+  const float *column_sum = bias + INT_COLS;
+  const size_t blocks = t->depth / t->block;
+  for (uint32_t i = 0; i < t->rows; ++i) {
+    const uint8_t *w = (const uint8_t *)(const void *)(column_sum + INT_COLS);
+    const int8_t *x = (const int8_t *)t->x[i];
+    const float zero = (float)t->row_scale[i * t->row_scale_step].zero;
+    float sums[INT_COLS];
+    for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] = -zero * column_sum[j];
+    for (size_t b = 0; b < blocks; ++b, w += 2 * INT_COLS) {
+      int32_t block_sums[INT_COLS];
+      for (uint32_t j = 0; j < INT_COLS; ++j) block_sums[j] = t->block_sums[i * blocks + b];
+      for (size_t k = 0; k < t->block / 2; ++k, x += 2, w += INT_COLS) {
+        for (uint32_t j = 0; j < INT_COLS; ++j) block_sums[j] += x[0] * (w[j] & 15) + x[1] * (w[j] >> 4);
+      }
+      for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] += (float)block_sums[j] * from_bfloat16(w + 2 * j);
+    }
+    float *y = (float *)t->y + i * t->y_row;
+    const float row_scale = t->row_scale[i * t->row_scale_step].scale;
+    for (uint32_t j = 0; j < t->cols; ++j) y[j] = clamp(t, sums[j] * row_scale + bias[j]);
+  }
+}
+
+/* Channel by channel: int32_t bias, float scale, and a weight for each tap, in blocks of INT_COLS. */
+static void plain_depthwise_s8(const etude_depthwise_tile *t) {
+  const char *packed = (const char *)t->packed;
+  for (size_t c = 0; c < t->channels; c += INT_COLS, packed += INT_COLS * (8 + t->taps)) {
+    const int32_t *bias = (const int32_t *)(const void *)packed;
+    const float *scale = (const float *)(const void *)(bias + INT_COLS);
+    const uint32_t cols = t->channels - c < INT_COLS ? (uint32_t)(t->channels - c) : INT_COLS;
+    for (size_t p = 0; p < t->pixels; ++p) {
+      const void *const *x = t->x + p * t->x_step;
+      const int8_t *w = (const int8_t *)(const void *)(scale + INT_COLS);
+      int8_t *y = (int8_t *)t->y + p * t->y_pixel + c;
+      int32_t sums[INT_COLS];
+      for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] = bias[j];
+      for (size_t tap = 0; tap < t->taps; ++tap, w += INT_COLS) {
+        for (uint32_t j = 0; j < cols; ++j) sums[j] += ((const int8_t *)x[tap])[c + j] * w[j];
+      }
+      for (uint32_t j = 0; j < cols; ++j) {
+        y[j] = requantize((float)sums[j] * scale[j], t->y_zero, t->y_low, t->y_high);
+      }
+    }
+  }
+}
+
+static etude_row_scale plain_quantize_row(int8_t *q, const float *x, size_t count) {
+  float low = 0.0f, high = 0.0f;
+  for (size_t i = 0; i < count; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  const etude_quantizer by = etude_quantizer_of(low, high);
+  for (size_t i = 0; i < count; ++i) q[i] = requantize(x[i] * by.factor, by.row.zero, -128, 127);
+  return by.row;
+}
+
+const etude_tiles etude_tiles_plain = {
+    1,
+    {{TILE_ROWS, TILE_COLS, LANES, 1, 0, plain_f32},
+     {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_s8},
+     {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_qd8},
+     {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_qb4}},
+    {LANES, INT_COLS},
+    {plain_depthwise_f32, plain_depthwise_s8},
+    plain_quantize_row,
+};
