@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import emit_programs
+import etude
 from etude.emit import (
     BuildError,
     DType,
@@ -45,6 +46,19 @@ def x(m):
 
 
 # -- signatures ---------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_has_a_signature():
+    kernels = etude.Runtime.get().operator_registry.operator_names
+    assert len(kernels) > 300
+    assert sorted(set(kernels) - set(schemas.operator_names())) == []
+
+
+def test_signatures_are_in_order_once_each():
+    names = [name for name in schemas._lines()]
+    assert names == sorted(set(names))
+    for name in names:
+        assert schemas.operator_schema(name).name == name
 
 
 def test_exported_programs_follow_the_signatures():

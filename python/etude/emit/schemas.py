@@ -6,10 +6,10 @@ import difflib
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from .checks import checked
 from .errors import BuildError
-from .schema_table import TABLE
 
 _ARGUMENT = re.compile(
     r"(?P<type>\w+)(?P<alias>\(\w+!?\))?(?P<optional>\?)?"
@@ -120,7 +120,8 @@ def _split(text: str) -> list[str]:
 
 @cache
 def _lines() -> dict[str, str]:
-    return {line.partition("(")[0]: line for line in TABLE.splitlines()}
+    lines = Path(__file__).with_name("schemas.txt").read_text(encoding="utf-8").splitlines()
+    return {line.partition("(")[0]: line for line in lines if not line.startswith("#")}
 
 
 @cache
