@@ -81,7 +81,7 @@ static void list_choices(const etude_option_schema *schema, etude_error *error) 
   for (int32_t i = 0; schema->choices[i] != NULL; ++i) {
     const char *comma = i > 0 ? ", " : "";
     const bool fits = schema->type == ETUDE_OPTION_INT
-                          ? etude_error_append(error, "%s%d (%s)", comma, schema->minimum + i, schema->choices[i])
+                          ? etude_error_append(error, "%s%l (%s)", comma, schema->minimum + i, schema->choices[i])
                           : etude_error_append(error, "%s%q", comma, schema->choices[i]);
     if (!fits) return;
   }
@@ -94,14 +94,14 @@ static bool is_choice(const etude_option_schema *schema, const char *text) {
   return false;
 }
 
-static etude_status check_int(const etude_option_schema *schema, int32_t value, etude_error *error) {
+static etude_status check_int(const etude_option_schema *schema, int64_t value, etude_error *error) {
   if (schema->minimum == 0 && schema->maximum == 0 && schema->choices == NULL) return ETUDE_OK;
   if (value >= schema->minimum && value <= schema->maximum) return ETUDE_OK;
-  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%d is out of range; allowed: ", value);
+  etude_error_set(error, ETUDE_INVALID_ARGUMENT, "%l is out of range; allowed: ", value);
   if (schema->choices != NULL) {
     list_choices(schema, error);
   } else {
-    etude_error_append(error, "%d to %d", schema->minimum, schema->maximum);
+    etude_error_append(error, "%l to %l", schema->minimum, schema->maximum);
   }
   return ETUDE_INVALID_ARGUMENT;
 }
@@ -210,7 +210,7 @@ static bool sound_choices(const etude_option_schema *schema) {
   while (schema->choices[count] != NULL) {
     if (strlen(schema->choices[count++]) >= ETUDE_OPTION_STRING_SIZE) return false;
   }
-  return schema->type != ETUDE_OPTION_INT || count == (uint32_t)schema->maximum - (uint32_t)schema->minimum + 1;
+  return schema->type != ETUDE_OPTION_INT || count == (uint64_t)schema->maximum - (uint64_t)schema->minimum + 1;
 }
 
 static etude_status check_schema_row(const etude_backend_entry *entry, const etude_option_schema *schema,

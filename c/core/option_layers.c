@@ -17,7 +17,7 @@ static etude_option_rows *copy_rows(const etude_allocator *allocator, const etud
                                     etude_error *error) {
   uint64_t items = 0;
   for (uint32_t i = 0; i < count; ++i) items += from[i].count;
-  const size_t head = ETUDE_ALIGN_UP(sizeof(etude_option_rows), sizeof(void *));
+  const size_t head = ETUDE_ALIGN_UP(sizeof(etude_option_rows), sizeof(int64_t));
   const uint64_t size = head + count * sizeof *from + items * sizeof(etude_option);
   etude_option_rows *rows = etude_alloc_block(allocator, size, error);
   if (rows == NULL) return NULL;
@@ -136,7 +136,7 @@ void etude_option_unsee(etude_init_context *ctx) {
   ctx->owns_seen = false;
 }
 
-/* Where the winning value of a key stands: a bool, an int32_t or a string, as `type` says it must be. With `live`, what
+/* Where the winning value of a key stands: a bool, an int64_t or a string, as `type` says it must be. With `live`, what
    takes effect at once is in the process-wide store itself: hold the lock until it has been read. */
 static etude_status find_value(const etude_init_context *ctx, const char *key, int32_t type, bool live,
                                const void **out, etude_error *error) {
@@ -168,11 +168,11 @@ etude_status etude_init_context_option_bool(const etude_init_context *ctx, const
   return ETUDE_OK;
 }
 
-etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int32_t *out_value,
+etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int64_t *out_value,
                                            etude_error *error) {
   const void *value;
   ETUDE_TRY(find_value(ctx, key, ETUDE_OPTION_INT, false, &value, error));
-  *out_value = *(const int32_t *)value;
+  *out_value = *(const int64_t *)value;
   return ETUDE_OK;
 }
 
@@ -207,7 +207,7 @@ etude_status etude_execute_context_option_bool(const etude_execute_context *ctx,
   return copy_value(ctx, key, ETUDE_OPTION_BOOL, out_value, sizeof *out_value, error);
 }
 
-etude_status etude_execute_context_option_int(const etude_execute_context *ctx, const char *key, int32_t *out_value,
+etude_status etude_execute_context_option_int(const etude_execute_context *ctx, const char *key, int64_t *out_value,
                                               etude_error *error) {
   return copy_value(ctx, key, ETUDE_OPTION_INT, out_value, sizeof *out_value, error);
 }
@@ -221,7 +221,7 @@ etude_status etude_execute_context_option_string(const etude_execute_context *ct
 
 static void note_layer(etude_option_explanation *e, int32_t origin, const etude_option *item) {
   if (item == NULL) return;
-  e->is_set[origin] = true;
+  e->is_set |= 1u << origin;
   e->values[origin] = item->value;
   e->type = item->type;
   e->winner = origin;
@@ -244,10 +244,12 @@ etude_status etude_method_explain_option(const etude_method *method, const char 
     const bool now = (schema->flags & ETUDE_OPTION_EFFECT_NOW) != 0;
     const etude_option_store *seen = seen_by(method, entry);
     etude_lock(runtime);
-    e.is_set[ETUDE_ORIGIN_PROCESS] = etude_option_store_get(entry, now || seen == NULL ? entry->store : seen, schema,
-                                                            &e.values[ETUDE_ORIGIN_PROCESS]);
+    if (etude_option_store_get(entry, now || seen == NULL ? entry->store : seen, schema,
+                               &e.values[ETUDE_ORIGIN_PROCESS])) {
+      e.is_set |= 1u << ETUDE_ORIGIN_PROCESS;
+      e.winner = ETUDE_ORIGIN_PROCESS;
+    }
     etude_unlock(runtime);
-    if (e.is_set[ETUDE_ORIGIN_PROCESS]) e.winner = ETUDE_ORIGIN_PROCESS;
   }
   const etude_option *of_program = find_row_item(method->program->options, backend, key);
   const etude_option *of_method = find_row_item(method->options, backend, key);

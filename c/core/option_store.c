@@ -1,19 +1,20 @@
 /* Process-wide options. The core keeps the values of backends with a schema; a call that changes several is
    checked whole, told to the backends, then applied in one step under the runtime's lock. Backends are called
    without the lock, since what they do may take it (a Python backend may free a method at any time). */
+#include "checked.h"
 #include "deps.h"
 #include "options.h"
 
 /* ---- the store ---- */
 
 static size_t slot_size(const etude_option_schema *schema) {
-  return schema->type == ETUDE_OPTION_STRING ? ETUDE_OPTION_STRING_SIZE : sizeof(int32_t);
+  return schema->type == ETUDE_OPTION_STRING ? ETUDE_OPTION_STRING_SIZE : sizeof(int64_t);
 }
 
 /* A block with the defaults. */
 static etude_option_store *make_store(const etude_runtime *runtime, const etude_backend_entry *entry,
                                       etude_error *error) {
-  size_t at = sizeof(etude_option_store) + entry->schema_count * sizeof(uint32_t);
+  size_t at = ETUDE_ALIGN_UP(sizeof(etude_option_store) + entry->schema_count * sizeof(uint32_t), sizeof(int64_t));
   size_t size = at;
   for (uint32_t i = 0; i < entry->schema_count; ++i) size += slot_size(&entry->schema[i]);
   etude_option_store *store = etude_alloc_zeros(&runtime->allocator, size, error);

@@ -50,7 +50,7 @@ etude_status etude_options_add_bool(etude_options *options, const char *key, boo
   return ETUDE_OK;
 }
 
-etude_status etude_options_add_int(etude_options *options, const char *key, int32_t value, etude_error *error) {
+etude_status etude_options_add_int(etude_options *options, const char *key, int64_t value, etude_error *error) {
   etude_option *item = NULL;
   ETUDE_TRY(next_item(options, key, ETUDE_OPTION_INT, &item, error));
   item->value.int_value = value;

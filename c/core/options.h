@@ -58,7 +58,7 @@ void etude_option_store_free(const etude_runtime *runtime, etude_backend_entry *
 etude_option_store *etude_option_store_copy(const etude_runtime *runtime, const etude_allocator *allocator,
                                             const etude_backend_entry *entry, etude_error *error);
 
-/* The value a store has for a key of the schema, in place: a bool, an int32_t or a string. */
+/* The value a store has for a key of the schema, in place: a bool, an int64_t or a string. */
 const void *etude_option_store_at(const etude_backend_entry *entry, const etude_option_store *store,
                                   const etude_option_schema *schema);
 

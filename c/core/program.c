@@ -26,7 +26,8 @@ static const void *memory_map(void *self, uint64_t offset, size_t size) {
 }
 
 etude_data_loader etude_data_from_memory(const void *data, size_t size) {
-  const etude_data_loader loader = {(uint32_t)sizeof loader, (void *)(uintptr_t)data, size, memory_map, NULL, NULL};
+  const etude_data_loader loader = {
+      (uint32_t)sizeof loader, (void *)(uintptr_t)data, size, memory_map, NULL, NULL, {NULL}};
   return loader;
 }
 

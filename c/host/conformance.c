@@ -44,7 +44,7 @@ static etude_status peer_execute(void *self, etude_execute_context *ctx, void *h
 
 static const etude_option_schema *peer_schema(void *self, uint32_t *out_count) {
   static const etude_option_schema schema[] = {
-      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 9, NULL},
+      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 9, NULL, NULL},
   };
   (void)self;
   *out_count = 1;
@@ -88,7 +88,7 @@ static bool legal_value(const etude_option_schema *schema, uint32_t n, etude_opt
   }
   if (schema->type == ETUDE_OPTION_INT) {
     item->value.int_value =
-        is_bounded(schema) ? (n == 0 ? schema->minimum : schema->maximum) : (n == 0 ? INT32_MIN : INT32_MAX);
+        is_bounded(schema) ? (n == 0 ? schema->minimum : schema->maximum) : (n == 0 ? INT64_MIN : INT64_MAX);
     return n < 2;
   }
   if (schema->choices != NULL) {
@@ -114,10 +114,10 @@ static bool legal_value(const etude_option_schema *schema, uint32_t n, etude_opt
 static bool illegal_value(const etude_option_schema *schema, uint32_t n, etude_option *item) {
   set_text(item, "");
   if (schema->type == ETUDE_OPTION_INT && is_bounded(schema)) {
-    if (n >= 2 || (schema->minimum == INT32_MIN && schema->maximum == INT32_MAX)) {
+    if (n >= 2 || (schema->minimum == INT64_MIN && schema->maximum == INT64_MAX)) {
       return false;
     }
-    if ((n == 0 && schema->minimum > INT32_MIN) || schema->maximum == INT32_MAX) {
+    if ((n == 0 && schema->minimum > INT64_MIN) || schema->maximum == INT64_MAX) {
       item->value.int_value = schema->minimum - 1;
     } else {
       item->value.int_value = schema->maximum + 1;
@@ -323,7 +323,7 @@ static bool two_values(walk *w, etude_option *first, etude_option *second) {
 static void check_rollback(walk *w) {
   etude_option items[2];
   etude_option before;
-  etude_option number = {"number", ETUDE_OPTION_INT, {0}};
+  etude_option number = {"number", ETUDE_OPTION_INT, 0, {0}};
   etude_backend_options rows[2];
 
   if (!two_values(w, &before, &items[0])) {

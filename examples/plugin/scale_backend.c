@@ -15,13 +15,13 @@ typedef struct scale_backend {
   const etude_host_api *host;
   etude_allocator allocator;
   const etude_hooks *hooks;
-  int32_t percent; /* ScaleRawBackend: process-wide, under the lock */
+  int64_t percent; /* ScaleRawBackend: process-wide, under the lock */
 } scale_backend;
 
 /* One per init. */
 typedef struct scale_handle {
   etude_allocator allocator;
-  int32_t percent; /* ScaleRawBackend: of this load */
+  int64_t percent; /* ScaleRawBackend: of this load */
 } scale_handle;
 
 static void lock(const scale_backend *backend) {
@@ -34,7 +34,7 @@ static void unlock(const scale_backend *backend) {
 
 /* ---- what both do ---- */
 
-static etude_status new_handle(const scale_backend *backend, const etude_init_context *ctx, int32_t percent,
+static etude_status new_handle(const scale_backend *backend, const etude_init_context *ctx, int64_t percent,
                                void **out_handle, etude_error *error) {
   const etude_allocator *allocator = backend->host->init_context_allocator(ctx);
   scale_handle *handle = allocator->alloc(allocator->self, sizeof *handle, sizeof(void *));
@@ -57,7 +57,7 @@ static bool is_float(const etude_value *value) {
 }
 
 static etude_status scale(const scale_backend *backend, etude_execute_context *ctx, etude_value *const *args,
-                          uint32_t arg_count, int32_t percent, etude_error *error) {
+                          uint32_t arg_count, int64_t percent, etude_error *error) {
   const etude_host_api *host = backend->host;
   if (arg_count != 2 || !is_float(args[0]) || !is_float(args[1])) {
     return host->error_set(error, ETUDE_DELEGATE_INCOMPATIBLE, "one float tensor in and one out are needed");
@@ -88,9 +88,9 @@ static const etude_option_schema *scale_schema(void *self, uint32_t *out_count) 
   static const char *const signs[] = {"keep", "flip", NULL};
   static const etude_option_schema schema[] = {
       {"percent", "factor, in percent", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 100, NULL, -1000,
-       1000, NULL},
+       1000, NULL, NULL},
       {"sign", "keep the sign of the factor, or flip it", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH,
-       ETUDE_OPTION_EFFECT_NOW, 0, "keep", 0, 0, signs},
+       ETUDE_OPTION_EFFECT_NOW, 0, "keep", 0, 0, signs, NULL},
   };
   (void)self;
   *out_count = (uint32_t)(sizeof schema / sizeof schema[0]);
@@ -106,7 +106,7 @@ static etude_status scale_init(void *self, etude_init_context *ctx, etude_bytes 
 static etude_status scale_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
                                   uint32_t arg_count, etude_error *error) {
   const scale_backend *backend = self;
-  int32_t percent;
+  int64_t percent;
   char sign[ETUDE_OPTION_STRING_SIZE];
   (void)handle;
   etude_status status = backend->host->execute_context_option_int(ctx, "percent", &percent, error);
@@ -165,7 +165,7 @@ static etude_status raw_get(void *self, etude_option *item, etude_error *error) 
 static etude_status raw_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
                              etude_error *error) {
   const scale_backend *backend = self;
-  int32_t percent;
+  int64_t percent;
   (void)payload;
   /* Not set and of a wrong type are different answers. */
   etude_status status = backend->host->init_context_option_int(ctx, "percent", &percent, error);

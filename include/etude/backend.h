@@ -136,7 +136,7 @@ ETUDE_API void etude_init_context_release(etude_init_context *ctx);
  */
 ETUDE_API etude_status etude_init_context_option_bool(const etude_init_context *ctx, const char *key, bool *out_value,
                                                       etude_error *error);
-ETUDE_API etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int32_t *out_value,
+ETUDE_API etude_status etude_init_context_option_int(const etude_init_context *ctx, const char *key, int64_t *out_value,
                                                      etude_error *error);
 ETUDE_API etude_status etude_init_context_option_string(const etude_init_context *ctx, const char *key,
                                                         const char **out_value, etude_error *error);
@@ -171,7 +171,7 @@ ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, si
 ETUDE_API etude_status etude_execute_context_option_bool(const etude_execute_context *ctx, const char *key,
                                                          bool *out_value, etude_error *error);
 ETUDE_API etude_status etude_execute_context_option_int(const etude_execute_context *ctx, const char *key,
-                                                        int32_t *out_value, etude_error *error);
+                                                        int64_t *out_value, etude_error *error);
 ETUDE_API etude_status etude_execute_context_option_string(const etude_execute_context *ctx, const char *key,
                                                            char *out_value, size_t size, etude_error *error);
 

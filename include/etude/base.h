@@ -35,7 +35,7 @@ extern "C" {
 #define ETUDE_VERSION_PATCH 0
 
 /** Revision of the binary interface: of public structs, vtables and plugins. */
-#define ETUDE_ABI_VERSION 1
+#define ETUDE_ABI_VERSION 2
 
 /** Result of a call; 0 is success. The numbers are those of ExecuTorch's `Error` enumeration. */
 typedef int32_t etude_status;

@@ -21,10 +21,10 @@ extern "C" {
 /** Type of an option; the codes are those of ExecuTorch's OptionValue. */
 enum { ETUDE_OPTION_BOOL = 0, ETUDE_OPTION_INT = 1, ETUDE_OPTION_STRING = 2 };
 
-/** Value of an option, by its type. */
+/** Value of an option, by its type. Types to come find room here: it is aligned for 8 bytes, and does not grow. */
 typedef union etude_option_value {
   bool bool_value;
-  int32_t int_value;
+  int64_t int_value;
   char string[ETUDE_OPTION_STRING_SIZE];
 } etude_option_value;
 
@@ -32,6 +32,7 @@ typedef union etude_option_value {
 typedef struct etude_option {
   char key[ETUDE_OPTION_KEY_SIZE];
   int32_t type;
+  uint32_t reserved; /**< 0 */
   etude_option_value value;
 } etude_option;
 
@@ -58,7 +59,7 @@ ETUDE_API void etude_options_init(etude_options *options, etude_option *items, u
  * the container is full.
  */
 ETUDE_API etude_status etude_options_add_bool(etude_options *options, const char *key, bool value, etude_error *error);
-ETUDE_API etude_status etude_options_add_int(etude_options *options, const char *key, int32_t value,
+ETUDE_API etude_status etude_options_add_int(etude_options *options, const char *key, int64_t value,
                                              etude_error *error);
 ETUDE_API etude_status etude_options_add_string(etude_options *options, const char *key, const char *value,
                                                 etude_error *error);
@@ -82,7 +83,8 @@ enum {
 };
 
 /**
- * One key that a backend understands. A schema is an array of these in read-only data.
+ * One key that a backend understands. A schema is an array of these in read-only data. A row does not grow: what comes
+ * new stands behind `more`.
  *
  * Choices: for a string, the values allowed; for an int, names of the values `minimum`, `minimum + 1`, … .
  */
@@ -92,11 +94,12 @@ typedef struct etude_option_schema {
   int32_t type;
   uint32_t scopes;
   uint32_t flags;
-  int32_t default_value;      /**< bool and int */
+  int64_t default_value;      /**< bool and int */
   const char *default_string; /**< string; NULL = "" */
-  int32_t minimum;            /**< int; both 0 = any */
-  int32_t maximum;
+  int64_t minimum;            /**< int; both 0 = any */
+  int64_t maximum;
   const char *const *choices; /**< NULL-terminated; NULL = none */
+  const void *more;           /**< NULL: nothing stands there yet */
 } etude_option_schema;
 
 #ifdef __cplusplus

@@ -55,7 +55,7 @@ typedef struct etude_host_api {
   void (*init_context_release)(etude_init_context *ctx);
   etude_status (*init_context_option_bool)(const etude_init_context *ctx, const char *key, bool *out_value,
                                            etude_error *error);
-  etude_status (*init_context_option_int)(const etude_init_context *ctx, const char *key, int32_t *out_value,
+  etude_status (*init_context_option_int)(const etude_init_context *ctx, const char *key, int64_t *out_value,
                                           etude_error *error);
   etude_status (*init_context_option_string)(const etude_init_context *ctx, const char *key, const char **out_value,
                                              etude_error *error);
@@ -71,7 +71,7 @@ typedef struct etude_host_api {
                                        void *arg);
   etude_status (*execute_context_option_bool)(const etude_execute_context *ctx, const char *key, bool *out_value,
                                               etude_error *error);
-  etude_status (*execute_context_option_int)(const etude_execute_context *ctx, const char *key, int32_t *out_value,
+  etude_status (*execute_context_option_int)(const etude_execute_context *ctx, const char *key, int64_t *out_value,
                                              etude_error *error);
   etude_status (*execute_context_option_string)(const etude_execute_context *ctx, const char *key, char *out_value,
                                                 size_t size, etude_error *error);

@@ -31,6 +31,7 @@ typedef struct etude_data_loader {
   etude_status (*read)(void *self, uint64_t offset, void *buffer, size_t size, etude_error *error);
   /** Optional. Called once, when the program is freed; never by a load that failed. */
   void (*close)(void *self);
+  void *reserved[3]; /**< NULL: room for what is to come, so that the struct keeps its size */
 } etude_data_loader;
 
 /**

@@ -139,12 +139,12 @@ enum {
   ETUDE_ORIGIN_COUNT = 4
 };
 
-/** The value of one key in each layer, and which one wins. */
+/** The value of one key in each layer, and which one wins. Layers to come are appended to `values`. */
 typedef struct etude_option_explanation {
   uint32_t struct_size;
   int32_t type;
-  int32_t winner; /**< an ETUDE_ORIGIN_ value */
-  bool is_set[ETUDE_ORIGIN_COUNT];
+  int32_t winner;  /**< an ETUDE_ORIGIN_ value */
+  uint32_t is_set; /**< bit `1 << ETUDE_ORIGIN_…` of each layer that has a value */
   etude_option_value values[ETUDE_ORIGIN_COUNT];
 } etude_option_explanation;
 

@@ -62,9 +62,10 @@ enum {
  * A dense tensor. Element (i0, i1, …) stands at `data` plus the sum of `ik * strides[k]` elements; the
  * strides follow from `sizes` and `dim_order` (outermost dimension first) and leave no gaps.
  *
- * Callers who make one themselves fill `scalar_type`, `rank`, `sizes`, `data` and `capacity`; for rank 0 the
- * arrays may be NULL. `strides` NULL means: as `dim_order` says. `dim_order` NULL means: 0, 1, 2, … .
+ * Callers who make one themselves fill `scalar_type`, `rank`, `sizes`, `data` and `capacity`, and zero the rest; for
+ * rank 0 the arrays may be NULL. `strides` NULL means: as `dim_order` says. `dim_order` NULL means: 0, 1, 2, … .
  * `bounds` is only read where ::ETUDE_TENSOR_DYNAMIC is set. Arrays are borrowed.
+ * The struct does not grow: what comes new stands behind `more`.
  */
 typedef struct etude_tensor {
   void *data;               /**< first element; may be NULL when there are no elements */
@@ -76,6 +77,7 @@ typedef struct etude_tensor {
   int8_t scalar_type;
   uint8_t rank;
   uint16_t flags;
+  const void *more; /**< NULL: nothing stands there yet */
 } etude_tensor;
 
 /** Kind of a value; the codes are those of ExecuTorch's `Tag`. */
@@ -96,6 +98,7 @@ enum {
 /**
  * A tagged union. Lists of ints and tensors hold pointers to other values, read anew each time, since a
  * program may compute a size and use it in a list; a NULL pointer in an optional tensor list is None.
+ * The struct does not grow: kinds to come stand behind a pointer in the union, under a tag of their own.
  */
 typedef struct etude_value {
   int32_t tag;

@@ -35,7 +35,7 @@ class Delegate:
         self.leases: list[Lease] = []
         self.error = ErrorBlock()
         self.result = ffi.new("etude_result *")
-        self.value = (ffi.new("bool *"), ffi.new("int32_t *"), ffi.new("char[]", lib.ETUDE_OPTION_STRING_SIZE))
+        self.value = (ffi.new("bool *"), ffi.new("int64_t *"), ffi.new("char[]", lib.ETUDE_OPTION_STRING_SIZE))
 
     def end(self) -> bool:
         """Let go of the handle and take back the memory. False where something still sees it."""

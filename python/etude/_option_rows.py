@@ -22,7 +22,7 @@ BOOL, INT, STRING = lib.ETUDE_OPTION_BOOL, lib.ETUDE_OPTION_INT, lib.ETUDE_OPTIO
 #: How messages and tables name the types, in C as here.
 TYPE_NAMES = {BOOL: "bool", INT: "int", STRING: "string"}
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _KEY_BYTES = lib.ETUDE_OPTION_KEY_SIZE - 1
 _NAME_BYTES = lib.ETUDE_BACKEND_NAME_SIZE - 1
 _STRING_BYTES = lib.ETUDE_OPTION_STRING_SIZE - 1
@@ -87,7 +87,7 @@ def write_value(item: CData, where: str, key: str, value: object) -> None:
         item.type, item.value.bool_value = BOOL, taken
     elif isinstance(taken, int):
         if not INT_MIN <= taken <= INT_MAX:
-            raise _fail(EtudeValueError, f"{where}: {taken} does not fit in 32 bits ({INT_MIN} to {INT_MAX})", key)
+            raise _fail(EtudeValueError, f"{where}: {taken} does not fit in 64 bits ({INT_MIN} to {INT_MAX})", key)
         item.type, item.value.int_value = INT, taken
     else:
         item.type, item.value.string = STRING, option_string(taken, where, key)

@@ -132,7 +132,7 @@ class Field:
             self.maximum = INT_MAX if self.maximum is None else self.maximum
         for value in (self.default, self.minimum, self.maximum):
             if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
-                raise EtudeValueError(f"{where}: {value} does not fit in 32 bits")
+                raise EtudeValueError(f"{where}: {value} does not fit in 64 bits")
         if self.minimum == 0 and self.maximum == 0 and not self.choices:
             raise EtudeValueError(f"{where}: an option with one value only is none")
 

@@ -226,7 +226,7 @@ def explain_option(method: CData, runtime: Handle, backend: str, key: str) -> Ex
     name, wanted = backend_name(backend), option_key(backend, key)
     error.check(lib.etude_method_explain_option(method, name, wanted, found, error.pointer))
     _pending.settle()
-    layers = {origin: read_value(found.type, found.values[i]) for i, origin in enumerate(ORIGINS) if found.is_set[i]}
+    layers = {origin: read_value(found.type, found.values[i]) for i, origin in enumerate(ORIGINS) if found.is_set >> i & 1}
     if any(text(row.key) == key and row.flags & lib.ETUDE_OPTION_READ_ONLY for row in read_schema(runtime, backend) or ()):
         return Explanation(backend, key, {"backend": layers[ORIGINS[0]]}, "backend")
     return Explanation(backend, key, layers, ORIGINS[found.winner])

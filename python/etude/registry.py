@@ -147,7 +147,7 @@ class BackendRegistry:
     def set_option(self, backend: Any, options: Any = None) -> None:
         """Set process-wide options: `set_option("X", {"key": value})`, or of several backends `set_option({"X": {…}, "Y": {…}})`.
 
-        All or nothing: everything is checked before anything is changed. Values are bool, int (32 bits) and str, or numpy's bool and
+        All or nothing: everything is checked before anything is changed. Values are bool, int (64 bits) and str, or numpy's bool and
         integer scalars; a bool is no int. An option's `effect` tells when a change reaches methods that are loaded already. Any thread.
 
         Raises EtudeKeyError (unknown backend, or key, with the nearest known), EtudeTypeError (another type than the option's, or none

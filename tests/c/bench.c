@@ -200,7 +200,7 @@ int32_t get_bool(bench *b, const char *backend, const char *key) {
   return get_item(b, backend, key, ETUDE_OPTION_BOOL, &item) ? item.value.bool_value : -1;
 }
 
-int32_t get_int(bench *b, const char *backend, const char *key) {
+int64_t get_int(bench *b, const char *backend, const char *key) {
   etude_option item;
 
   return get_item(b, backend, key, ETUDE_OPTION_INT, &item) ? item.value.int_value : -1;

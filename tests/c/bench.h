@@ -59,7 +59,7 @@ etude_status set_string(bench *b, const char *backend, const char *key, const ch
 
 /* Read one, -1 or "?" where it fails or has another type. The text lives until the next call. */
 int32_t get_bool(bench *b, const char *backend, const char *key);
-int32_t get_int(bench *b, const char *backend, const char *key);
+int64_t get_int(bench *b, const char *backend, const char *key);
 const char *get_string(bench *b, const char *backend, const char *key);
 
 /* Load a method with `count` rows of options. */

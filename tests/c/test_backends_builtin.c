@@ -361,8 +361,8 @@ static void test_conformance_of_every_backend(void) {
 /* A backend whose read-only value has another type than its schema says: the walk must notice. */
 static const etude_option_schema *wrong_schema(void *self, uint32_t *out_count) {
   static const etude_option_schema schema[] = {
-      {"count", "a count", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0, 9, NULL},
-      {"even", "an even number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 9, NULL},
+      {"count", "a count", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0, 9, NULL, NULL},
+      {"even", "an even number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 9, NULL, NULL},
   };
 
   (void)self;

@@ -301,18 +301,18 @@ static void test_a_schema_that_contradicts_itself_is_refused(void) {
       sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, given_schema, NULL, NULL, NULL, NULL,
   };
   static etude_option_schema bad[] = {
-      {"", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL},
-      {"k", NULL, ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL},
-      {"k", "help", 7, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL},
-      {"k", "help", ETUDE_OPTION_INT, 0, 0, 0, NULL, 0, 0, NULL},
-      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 5, 4, NULL},
-      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 9, NULL, 1, 8, NULL},
-      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 2, two},
-      {"k", "help", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0, "c", 0, 0, two},
-      {long_text, "help", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL},
-      {"k", "help", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0, long_text, 0, 0, NULL},
+      {"", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
+      {"k", NULL, ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
+      {"k", "help", 7, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
+      {"k", "help", ETUDE_OPTION_INT, 0, 0, 0, NULL, 0, 0, NULL, NULL},
+      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 5, 4, NULL, NULL},
+      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 9, NULL, 1, 8, NULL, NULL},
+      {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 2, two, NULL},
+      {"k", "help", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0, "c", 0, 0, two, NULL},
+      {long_text, "help", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
+      {"k", "help", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0, long_text, 0, 0, NULL, NULL},
   };
-  static etude_option_schema good = {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 1, NULL, 1, 2, two};
+  static etude_option_schema good = {"k", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 1, NULL, 1, 2, two, NULL};
   bench b;
 
   CHECK_OK(bench_open(&b), &b.error);
@@ -391,13 +391,13 @@ static void test_a_backend_refuses_in_a_check_step(void) {
 
 /* A backend that refuses when it is told: the ones that were told before hear their old values. */
 typedef struct stubborn {
-  int32_t told;
+  int64_t told;
   bool refuses;
 } stubborn;
 
 static const etude_option_schema *number_schema(void *self, uint32_t *out_count) {
   static const etude_option_schema schema[] = {
-      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 7, NULL, 0, 99, NULL},
+      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 7, NULL, 0, 99, NULL, NULL},
   };
 
   (void)self;
@@ -607,10 +607,9 @@ static void test_method_beats_program_beats_process_beats_default(void) {
     explanation.struct_size = (uint32_t)sizeof explanation;
     CHECK_OK(etude_method_explain_option(loaded, CONTEXT, "log_label", &explanation, &b.error), &b.error);
     CHECK(explanation.type == ETUDE_OPTION_STRING && explanation.winner == winner);
-    CHECK(explanation.is_set[0] && explanation.is_set[1] == process && explanation.is_set[2] == program &&
-          explanation.is_set[3] == method);
+    CHECK(explanation.is_set == (1u | (process ? 2u : 0u) | (program ? 4u : 0u) | (method ? 8u : 0u)));
     for (int layer = 0; layer < ETUDE_ORIGIN_COUNT; layer++) {
-      CHECK(!explanation.is_set[layer] || strcmp(explanation.values[layer].string, labels[layer]) == 0);
+      CHECK((explanation.is_set >> layer & 1u) == 0 || strcmp(explanation.values[layer].string, labels[layer]) == 0);
     }
     etude_method_free(loaded);
     CHECK(bench_close(&b));
@@ -638,7 +637,7 @@ static void test_explain_tells_the_moment(void) {
   CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && !e.values[0].bool_value && e.type == ETUDE_OPTION_BOOL);
   CHECK_OK(etude_method_explain_option(method, CONTEXT, "loaded_count", &e, &b.error), &b.error);
   CHECK(e.winner == ETUDE_ORIGIN_DEFAULT && e.values[0].int_value == 1 &&
-        !e.is_set[1]); /* read-only: what the backend says */
+        e.is_set == 1u); /* read-only: what the backend says */
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, CONTEXT, "clomp", &e, &b.error), &b.error);
   CHECK(strcmp(b.error.subject, "clomp") == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_explain_option(method, "Nobody", "clamp", &e, &b.error), &b.error);
@@ -731,7 +730,7 @@ static void test_options_for_a_backend_that_is_not_used(void) {
 
 static void test_reading_an_unknown_key_is_an_error(void) {
   bench b;
-  etude_option item = {"thread", 99, {0}};
+  etude_option item = {"thread", 99, 0, {0}};
 
   CHECK_OK(bench_open(&b), &b.error);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_get_option(b.runtime, CONTEXT, &item, &b.error), &b.error);
@@ -831,7 +830,7 @@ static void test_each_allocation_fails_once(void) {
   CHECK(bench_close(&b));
   for (size_t call = 1; call < 200; call++) {
     etude_status status;
-    int32_t percent;
+    int64_t percent;
 
     CHECK_OK(bench_open(&b), &b.error);
     CHECK(b.memory.calls == from);

@@ -165,12 +165,12 @@ static void test_executing_while_setting(void) {
 /* A backend that keeps a copy of what it is told: when all threads are done, it has what the core has. */
 typedef struct mirror {
   pthread_mutex_t mutex;
-  int32_t told;
+  int64_t told;
 } mirror;
 
 static const etude_option_schema *mirror_schema(void *self, uint32_t *out_count) {
   static const etude_option_schema schema[] = {
-      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 0, NULL},
+      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, 0, 0, NULL, 0, 0, NULL, NULL},
   };
 
   (void)self;
@@ -219,7 +219,7 @@ static void test_backend_and_core_agree_in_the_end(void) {
   worker workers[4];
   mirror m;
   etude_error error = ETUDE_ERROR_INIT;
-  etude_option item = {"number", 0, {0}};
+  etude_option item = {"number", 0, 0, {0}};
 
   m.told = 0;
   CHECK(pthread_mutex_init(&m.mutex, NULL) == 0);

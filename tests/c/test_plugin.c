@@ -228,7 +228,7 @@ static void test_plugins_that_are_refused(void) {
   expect_refused("bad_plugin_0.so", ETUDE_ACCESS_FAILED, "the device does not answer");
   expect_refused("bad_plugin_1.so", ETUDE_INVALID_ARGUMENT, "registers no backend");
   expect_refused("bad_plugin_2.so", ETUDE_ALREADY_REGISTERED, "'NullBackend'");
-  expect_refused("bad_plugin_3.so", ETUDE_NOT_SUPPORTED, "was built for ABI version 2, this library has 1");
+  expect_refused("bad_plugin_3.so", ETUDE_NOT_SUPPORTED, "was built for ABI version 3, this library has 2");
   expect_refused("bad_plugin_4.so", ETUDE_INVALID_ARGUMENT, "incomplete");
   expect_refused("bad_plugin_5.so", ETUDE_NOT_SUPPORTED, "can't work with this version");
   expect_refused("no_such_file.so", ETUDE_NOT_FOUND, "no_such_file.so");

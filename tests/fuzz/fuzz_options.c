@@ -203,6 +203,7 @@ static void make_schema(source *s, fuzz_schema *out) {
     row->minimum = next_int(s);
     row->maximum = next_byte(s) % 2 == 0 ? row->minimum : next_int(s);
     row->choices = choices[next_byte(s) % 5];
+    row->more = NULL;
     if (row->type == ETUDE_OPTION_INT && row->choices == two && row->minimum < INT32_MAX) {
       row->maximum = row->minimum + 1; /* otherwise these would hardly ever be sound */
     }

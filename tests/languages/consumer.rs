@@ -13,6 +13,7 @@ struct Tensor {
     scalar_type: i8,
     rank: u8,
     flags: u16,
+    more: *const c_void,
 }
 
 #[repr(C)]
@@ -47,6 +48,7 @@ struct DataLoader {
     map: *const c_void,
     read: *const c_void,
     close: *const c_void,
+    reserved: [*mut c_void; 3],
 }
 
 #[link(name = "etude")]
@@ -86,6 +88,7 @@ fn tensor(data: &mut [f32], sizes: &mut [i32; 2]) -> Tensor {
         scalar_type: 6,
         rank: 2,
         flags: 0,
+        more: null(),
     }
 }
 

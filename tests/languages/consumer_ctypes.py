@@ -20,6 +20,7 @@ class Tensor(ctypes.Structure):
         ("scalar_type", ctypes.c_int8),
         ("rank", ctypes.c_uint8),
         ("flags", ctypes.c_uint16),
+        ("more", ctypes.c_void_p),
     )
 
 
@@ -57,6 +58,7 @@ class DataLoader(ctypes.Structure):
         ("map", ctypes.c_void_p),
         ("read", ctypes.c_void_p),
         ("close", ctypes.c_void_p),
+        ("reserved", ctypes.c_void_p * 3),
     )
 
 

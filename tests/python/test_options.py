@@ -135,20 +135,20 @@ def test_bool_is_no_int_and_int_is_no_bool(registry, subject):
         assert f"'{key}'" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**63, 10**30, np.uint32(2**32 - 1), np.int64(-(2**40))])
-def test_ints_beyond_32_bits(registry, subject, value):
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64, 10**30, np.uint64(2**64 - 1)])
+def test_ints_beyond_64_bits(registry, subject, value):
     backend, number, *_ = subject
-    with pytest.raises(ValueError, match="32 bits") as caught:
+    with pytest.raises(ValueError, match="64 bits") as caught:
         registry.set_option(backend, {number: value})
     assert f"'{backend}'" in str(caught.value) and f"'{number}'" in str(caught.value) and str(value) in str(caught.value)
 
 
-def test_the_ends_of_32_bits_arrive(registry):
+def test_the_ends_of_64_bits_arrive(registry):
     class Wide(etude.Backend):
         n: int = etude.option(0, help="any int")
 
     registry.register(Wide())
-    for value in (2**31 - 1, -(2**31)):
+    for value in (2**31, 2**63 - 1, -(2**63)):
         registry.set_option("Wide", {"n": value})
         assert registry.get_option("Wide", "n") == value
 

@@ -19,9 +19,9 @@ typedef struct shared_weights {
 } shared_weights;
 
 typedef struct counters {
-  int32_t init_count;
-  int32_t loaded_count;
-  int32_t loaded_weight_bytes;
+  int64_t init_count;
+  int64_t loaded_count;
+  int64_t loaded_weight_bytes;
 } counters;
 
 typedef struct backend_state {
@@ -55,8 +55,8 @@ typedef struct handle {
 
 /* The options that init reads. Strings live as long as the method. */
 typedef struct load_options {
-  int32_t threads;
-  int32_t log_level;
+  int64_t threads;
+  int64_t log_level;
   const char *precision;
   const char *log_label;
   const char *graph;
@@ -89,7 +89,7 @@ static etude_status find_weights(etude_init_context *ctx, etude_context_binary *
   const etude_status status = etude_init_context_named_data(ctx, key, &data, error);
   if (status != ETUDE_OK) return status;
   binary->weights = data.data;
-  binary->weight_count = data.size / sizeof(float) < UINT32_MAX ? (uint32_t)(data.size / sizeof(float)) : UINT32_MAX;
+  binary->weight_count = data.size / sizeof(float) < UINT64_MAX ? (uint32_t)(data.size / sizeof(float)) : UINT64_MAX;
   return ETUDE_OK;
 }
 
@@ -150,12 +150,7 @@ static etude_status copy_weights(handle *h, const etude_context_binary *binary, 
 }
 
 static void count_bytes(backend_state *state, size_t bytes, bool more) {
-  const int32_t n = bytes > INT32_MAX ? INT32_MAX : (int32_t)bytes;
-  int32_t *total = &state->counts.loaded_weight_bytes;
-  if (!more)
-    *total -= n;
-  else
-    *total = *total > INT32_MAX - n ? INT32_MAX : *total + n;
+  state->counts.loaded_weight_bytes += more ? (int64_t)bytes : -(int64_t)bytes;
 }
 
 static shared_weights **find_shared(backend_state *state, const void *at) {
@@ -169,7 +164,7 @@ static etude_status enlist(backend_state *state, const handle *h, etude_error *e
   shared_weights *fresh = state->allocator.alloc(state->allocator.self, sizeof *fresh, sizeof(void *));
   if (fresh == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory to count the users of the weights");
   lock(state);
-  state->counts.init_count += state->counts.init_count < INT32_MAX;
+  state->counts.init_count++;
   state->counts.loaded_count++;
   shared_weights **link = find_shared(state, h->weights);
   if (h->private_weights != NULL) {
@@ -221,7 +216,7 @@ static void log_choice(const etude_init_context *ctx, const load_options *option
     used += taken;
   }
   line[used] = '\0';
-  etude_init_context_log(ctx, options->log_level, line);
+  etude_init_context_log(ctx, (int32_t)options->log_level, line);
 }
 
 static etude_status prepare(handle *h, const etude_context_binary *binary, const load_options *options,
@@ -355,7 +350,7 @@ static etude_status context_execute(void *self, etude_execute_context *ctx, void
                                     uint32_t arg_count, etude_error *error) {
   const handle *h = opaque;
   execution run = {h, NULL, NULL, NULL, 0, 0, 1.0f, false};
-  int32_t percent;
+  int64_t percent;
   (void)self;
   etude_status status = take_arguments(ctx, h, args, arg_count, &run, error);
   if (status == ETUDE_OK) status = etude_execute_context_option_int(ctx, "output_scale_percent", &percent, error);
@@ -379,25 +374,25 @@ static const etude_option_schema *context_option_schema(void *self, uint32_t *ou
   static const char *const levels[] = {"debug", "info", "warning", "error", NULL};
   static const etude_option_schema schema[] = {
       {"threads", "tasks among which the rows of a batch are shared out", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 1,
-       NULL, 1, 64, NULL},
+       NULL, 1, 64, NULL, NULL},
       {"precision", "weights as they are, in place, or rounded in a copy", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH, 0, 0,
-       "float32", 0, 0, precisions},
+       "float32", 0, 0, precisions, NULL},
       {"graph", "graph to run; empty: the one with the method's name", ETUDE_OPTION_STRING, ETUDE_SCOPE_LOAD,
-       ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL},
+       ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL, NULL},
       {"output_scale_percent", "factor on all outputs", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_EFFECT_NOW,
-       100, NULL, 0, 1000, NULL},
+       100, NULL, 0, 1000, NULL, NULL},
       {"clamp", "negative outputs become 0", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 0, NULL, 0,
-       0, NULL},
+       0, NULL, NULL},
       {"log_level", "level of the line that loading writes to the log", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL,
-       0, 3, levels},
+       0, 3, levels, NULL},
       {"log_label", "text in front of that line, without a line break", ETUDE_OPTION_STRING, ETUDE_SCOPE_BOTH,
-       ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL},
+       ETUDE_OPTION_ALLOW_EMPTY, 0, "", 0, 0, NULL, NULL},
       {"init_count", "delegates initialised so far", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0,
-       NULL, 0, INT32_MAX, NULL},
+       NULL, 0, INT64_MAX, NULL, NULL},
       {"loaded_count", "delegates loaded now", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL,
-       0, INT32_MAX, NULL},
+       0, INT64_MAX, NULL, NULL},
       {"loaded_weight_bytes", "memory that their weights take; shared weights count once", ETUDE_OPTION_INT,
-       ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT32_MAX, NULL},
+       ETUDE_SCOPE_PROCESS, ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT64_MAX, NULL, NULL},
   };
   (void)self;
   *out_count = (uint32_t)(sizeof schema / sizeof schema[0]);

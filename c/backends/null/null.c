@@ -11,7 +11,7 @@
 typedef struct null_backend {
   etude_allocator allocator; /* that `self` itself came from */
   const etude_hooks *hooks;  /* of the runtime: they outlive `self` */
-  int32_t execute_count;     /* under the lock of the hooks: methods execute on several threads at once */
+  int64_t execute_count;     /* under the lock of the hooks: methods execute on several threads at once */
 } null_backend;
 
 static void lock(const null_backend *backend) {
@@ -98,7 +98,7 @@ static etude_status null_execute(void *self, etude_execute_context *ctx, void *h
     status = copy_one(ctx, args[i], args[half + i], copy, error);
   if (status != ETUDE_OK) return status;
   lock(backend);
-  if (backend->execute_count < INT32_MAX) backend->execute_count++;
+  backend->execute_count++;
   unlock(backend);
   return ETUDE_OK;
 }
@@ -115,11 +115,11 @@ static void null_destroy(void *self, void *opaque) {
 static const etude_option_schema *null_option_schema(void *self, uint32_t *out_count) {
   static const etude_option_schema schema[] = {
       {"copy", "copy inputs to outputs; otherwise outputs are zeros", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH,
-       ETUDE_OPTION_EFFECT_NOW, 1, NULL, 0, 0, NULL},
+       ETUDE_OPTION_EFFECT_NOW, 1, NULL, 0, 0, NULL, NULL},
       {"keep_payload", "keep the payload in memory after loading", ETUDE_OPTION_BOOL, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0,
-       0, NULL},
+       0, NULL, NULL},
       {"execute_count", "executions so far, over all methods", ETUDE_OPTION_INT, ETUDE_SCOPE_PROCESS,
-       ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT32_MAX, NULL},
+       ETUDE_OPTION_READ_ONLY, 0, NULL, 0, INT64_MAX, NULL, NULL},
   };
   (void)self;
   *out_count = (uint32_t)(sizeof schema / sizeof schema[0]);
