@@ -16,7 +16,10 @@ etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tens
   return etude_method_resize(ctx->method, out, sizes, rank, error);
 }
 
-void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                                        void *arg) {
+void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, etude_task task, void *arg) {
   etude_runtime_parallel_for(ctx->method->program->runtime, count, task, arg);
+}
+
+size_t etude_execute_context_worker_count(const etude_execute_context *ctx) {
+  return etude_runtime_worker_count(ctx->method->program->runtime);
 }

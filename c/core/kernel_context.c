@@ -43,7 +43,8 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   return data;
 }
 
-void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                               void *arg) {
+void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
   etude_runtime_parallel_for(ctx->runtime, count, task, arg);
 }
+
+size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return etude_runtime_worker_count(ctx->runtime); }

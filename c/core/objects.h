@@ -251,7 +251,7 @@ static inline void *etude_kernel_self_of(const etude_kernel *kernel) {
 }
 
 /* A loop of a kernel or backend: by the hooks, or here. */
-void etude_runtime_parallel_for(const etude_runtime *runtime, size_t count, void (*task)(void *arg, size_t index),
-                                void *arg);
+void etude_runtime_parallel_for(const etude_runtime *runtime, size_t count, etude_task task, void *arg);
+size_t etude_runtime_worker_count(const etude_runtime *runtime);
 
 #endif /* ETUDE_CORE_OBJECTS_H_ */

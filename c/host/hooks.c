@@ -13,20 +13,25 @@
 
 #define MOST_THREADS 256u
 
-typedef void (*loop_task)(void *arg, size_t index);
+/* A thread of the pool: its number as a worker, and what it works for. */
+typedef struct pool_thread {
+  etude_os_thread *thread;
+  struct host_pool *pool;
+  size_t worker;
+} pool_thread;
 
 typedef struct host_pool {
   etude_os_mutex *user_lock; /* the `lock` hook */
   uint64_t owner;            /* process that started the threads */
   uint32_t thread_count;     /* started; the caller of a loop comes on top */
-  etude_os_thread **threads;
+  struct pool_thread *threads;
 
   etude_os_mutex *mutex;
   etude_os_condition *work;     /* a loop has begun, or `stop` */
   etude_os_condition *finished; /* `done` has reached `count` */
   bool stop;
   bool busy; /* a loop is running */
-  loop_task task;
+  etude_task task;
   void *arg;
   size_t count; /* indices of the loop */
   size_t next;  /* first index that nobody has taken */
@@ -35,8 +40,8 @@ typedef struct host_pool {
 
 /* Take stretches of the loop until none is left. Stretches shrink as the end comes near: few visits to the mutex
  * where tasks are many, an even finish where they are few. Called, and returns, with the mutex held. */
-static void work_on_loop(host_pool *pool) {
-  const loop_task task = pool->task;
+static void work_on_loop(host_pool *pool, size_t worker) {
+  const etude_task task = pool->task;
   void *const arg = pool->arg;
 
   while (pool->next < pool->count) {
@@ -47,7 +52,7 @@ static void work_on_loop(host_pool *pool) {
     pool->next = end;
     etude_os_mutex_unlock(pool->mutex);
     for (size_t i = begin; i < end; i++) {
-      task(arg, i);
+      task(arg, i, worker);
     }
     etude_os_mutex_lock(pool->mutex);
     pool->done += end - begin;
@@ -59,12 +64,13 @@ static void work_on_loop(host_pool *pool) {
 }
 
 static void thread_main(void *arg) {
-  host_pool *pool = arg;
+  const pool_thread *self = arg;
+  host_pool *pool = self->pool;
 
   etude_os_mutex_lock(pool->mutex);
   while (!pool->stop) {
     if (pool->next < pool->count) {
-      work_on_loop(pool);
+      work_on_loop(pool, self->worker);
     } else {
       etude_os_condition_wait(pool->work, pool->mutex);
     }
@@ -72,13 +78,13 @@ static void thread_main(void *arg) {
   etude_os_mutex_unlock(pool->mutex);
 }
 
-static void run_serially(size_t count, loop_task task, void *arg) {
+static void run_serially(size_t count, etude_task task, void *arg) {
   for (size_t i = 0; i < count; i++) {
-    task(arg, i);
+    task(arg, i, 0);
   }
 }
 
-static bool begin_loop(host_pool *pool, size_t count, loop_task task, void *arg) {
+static bool begin_loop(host_pool *pool, size_t count, etude_task task, void *arg) {
   if (pool->busy) {
     return false;
   }
@@ -91,7 +97,7 @@ static bool begin_loop(host_pool *pool, size_t count, loop_task task, void *arg)
   return true;
 }
 
-static void host_parallel_for(void *self, size_t count, loop_task task, void *arg) {
+static void host_parallel_for(void *self, size_t count, etude_task task, void *arg) {
   host_pool *pool = self;
 
   if (count < 2 || pool->thread_count == 0) {
@@ -105,7 +111,7 @@ static void host_parallel_for(void *self, size_t count, loop_task task, void *ar
     return;
   }
   etude_os_condition_wake_all(pool->work);
-  work_on_loop(pool);
+  work_on_loop(pool, 0);
   while (pool->done < pool->count) {
     etude_os_condition_wait(pool->finished, pool->mutex);
   }
@@ -146,7 +152,7 @@ static void pool_free(host_pool *pool) {
     etude_os_condition_wake_all(pool->work);
     etude_os_mutex_unlock(pool->mutex);
     for (uint32_t i = 0; i < pool->thread_count; i++) {
-      etude_os_thread_join(pool->threads[i]);
+      etude_os_thread_join(pool->threads[i].thread);
     }
     free_locks(pool);
   } /* else a forked child: the threads are the parent's, what they wait on may be held for ever, and is left alone */
@@ -191,8 +197,10 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
     return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a pool of %u threads", threads);
   }
   for (uint32_t i = 0; i < extra; i++) {
-    pool->threads[i] = etude_os_thread_start(thread_main, pool);
-    if (pool->threads[i] == NULL) {
+    pool->threads[i].pool = pool;
+    pool->threads[i].worker = i + 1;
+    pool->threads[i].thread = etude_os_thread_start(thread_main, &pool->threads[i]);
+    if (pool->threads[i].thread == NULL) {
       const uint32_t started = i;
       pool_free(pool);
       return etude_error_set(error, ETUDE_OUT_OF_RESOURCES, "the system starts no more threads: %u of %u for the pool",
@@ -208,6 +216,7 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
   out_hooks->self = pool;
   out_hooks->clock = host_clock;
   out_hooks->parallel_for = host_parallel_for;
+  out_hooks->worker_count = extra + 1;
   out_hooks->lock = host_lock;
   out_hooks->unlock = host_unlock;
   return ETUDE_OK;

@@ -109,6 +109,7 @@ static const etude_host_api host_api = {
     etude_execute_context_option_bool,
     etude_execute_context_option_int,
     etude_execute_context_option_string,
+    etude_execute_context_worker_count,
 };
 
 /* ---- loading ---- */

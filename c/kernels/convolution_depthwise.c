@@ -13,7 +13,7 @@
 #define PLANE_TARGET 8192u
 /* The most taps of a kernel. */
 #define MAX_TAPS 64u
-/* Multiplications for which one more thread pays. */
+/* Multiplications that are worth a task. */
 #define TASK_WORK 524288.0
 /* Channels at work together where they are innermost. */
 #define PIXEL_CHANNELS 256u
@@ -26,7 +26,7 @@ typedef struct planes {
   size_t row_step, col_step; /* strides, 1 where only one output is made */
   size_t pitch, lines;       /* of a part of the plane with one remainder */
   size_t rows;
-  size_t plane_floats, task_floats;
+  size_t plane_floats, worker_floats;
   size_t tasks;
   size_t tap_count;
   size_t offsets[MAX_TAPS];
@@ -66,7 +66,7 @@ static bool plan_planes(const etude_conv *c, planes *p) {
   p->rows = (size_t)rows;
   p->lines = (size_t)(rows - 1 + extra);
   p->plane_floats = p->row_step * p->col_step * p->lines * p->pitch + 16;
-  p->task_floats = p->plane_floats + p->rows * p->pitch + 16;
+  p->worker_floats = p->plane_floats + p->rows * p->pitch + 16;
   p->tap_count = 0;
   for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
     for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw) {
@@ -153,23 +153,24 @@ static void run_plane(const planes *p, size_t n, size_t group, bool zeroed, floa
   }
 }
 
-static void plane_task(void *arg, size_t index) {
+static void plane_task(void *arg, size_t index, size_t worker) {
   const planes *p = arg;
+  float *scratch = p->scratch + worker * p->worker_floats;
   for (size_t unit = index; unit < p->c->batch * p->c->groups; unit += p->tasks) {
     const bool zeroed = unit != index && p->rows == p->c->out.sizes[1];
-    run_plane(p, unit / p->c->groups, unit % p->c->groups, zeroed, p->scratch + index * p->task_floats);
+    run_plane(p, unit / p->c->groups, unit % p->c->groups, zeroed, scratch);
   }
 }
 
 static size_t count_tasks(const etude_conv *c, size_t units) {
   const double most = etude_conv_work(c) / TASK_WORK;
-  const size_t tasks = most < 1.0 ? 1 : most > ETUDE_GEMM_TASKS ? ETUDE_GEMM_TASKS : (size_t)most;
-  return tasks < units ? tasks : units;
+  return most >= (double)units ? units : most < 1.0 ? 1 : (size_t)most;
 }
 
 static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
   p->tasks = count_tasks(p->c, p->c->batch * p->c->groups);
-  p->scratch = etude_kernel_scratch(ctx, p->tasks * p->task_floats * sizeof(float));
+  const size_t workers = p->tasks == 1 ? 1 : etude_kernel_worker_count(ctx);
+  p->scratch = etude_kernel_scratch(ctx, workers * p->worker_floats * sizeof(float));
   if (p->scratch == NULL) return ETUDE_OUT_OF_MEMORY;
   etude_kernel_parallel_for(ctx, p->tasks, plane_task, p);
   return ETUDE_OK;
@@ -224,8 +225,9 @@ static void run_pixel(const pixels *p, size_t n, size_t oh, size_t ow) {
                     c->bias == NULL ? NULL : p->weights + p->tap_count * p->channels);
 }
 
-static void pixel_task(void *arg, size_t index) {
+static void pixel_task(void *arg, size_t index, size_t worker) {
   const pixels *p = arg;
+  (void)worker;
   const size_t height = p->c->out.sizes[1];
   for (size_t unit = index; unit < p->c->batch * height; unit += p->tasks) {
     for (size_t ow = 0; ow < p->c->out.sizes[2]; ++ow) run_pixel(p, unit / height, unit % height, ow);

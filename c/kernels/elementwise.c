@@ -277,8 +277,9 @@ static void store(const walk *w, void *data, const etude_run *run, size_t count)
   etude_dtype_convert(data, w->out_dtype, 1, &rounded, map->result, 1, count);
 }
 
-static void walk_block(void *arg, size_t block) {
+static void walk_block(void *arg, size_t block, size_t worker) {
   const walk *w = arg;
+  (void)worker;
   const etude_map *map = w->map;
   const size_t begin = block * w->block;
   const size_t end = w->total - begin < w->block ? w->total : begin + w->block;
@@ -372,7 +373,7 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
   w.block = w.total < 2 * BLOCK ? w.total : BLOCK;
   w.run = run_length(&w);
   if (w.block == w.total) {
-    walk_block(&w, 0);
+    walk_block(&w, 0, 0);
   } else {
     etude_kernel_parallel_for(ctx, w.total / BLOCK + (w.total % BLOCK != 0), walk_block, &w);
   }

@@ -1,7 +1,7 @@
 /* See gemm.h. The blocked product goes over blocks of columns; of each it takes some depth of b, copied together
  * ("packed") where b is not laid out for it, and multiplies all rows of a with it, tile by tile (simd.h). Work is
  * divided into units, (batch, rows, columns), of which each task gets a run; tasks share nothing but read-only
- * memory, and a task's scratch memory is allocated beforehand. */
+ * memory, and a worker's scratch memory is allocated beforehand. */
 #include "gemm.h"
 
 #include "dtype.h"
@@ -9,8 +9,10 @@
 
 /* From here on a is read often enough for packing b to pay. */
 #define PACK_ROWS 24u
-/* Multiplications for which one more thread pays. */
+/* Multiplications that are worth a task. */
 #define TASK_WORK 1048576.0
+/* Units of rows, where there are too few of columns, for each worker. */
+#define ROW_UNITS_PER_WORKER 2u
 /* Up to this many rows, dot products of at least this depth beat packing a transposed b. */
 #define DOT_ROWS 12u
 #define DOT_DEPTH 128u
@@ -29,7 +31,8 @@ struct plan {
   size_t row_units, units, tasks; /* units of a column of units, of all, and tasks to spread them over */
   size_t depth;                   /* of a block */
   bool pack_a, pack_b;
-  size_t a_floats, task_floats; /* scratch memory for a, and in all, of a task */
+  size_t workers;
+  size_t a_floats, worker_floats; /* scratch memory for a, and in all, of a worker */
   float *scratch;
 };
 
@@ -53,6 +56,8 @@ static void *element(const etude_matrix *matrix, const size_t batch[2], size_t r
 }
 
 static size_t divide_up(size_t a, size_t b) { return a / b + (a % b != 0); }
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* The columns of b that tiles read for `cols` of them. */
 static size_t columns_read(const etude_simd *simd, size_t cols) {
@@ -282,12 +287,12 @@ static void run_unit(const plan *p, size_t unit, float *scratch) {
   p->run(p, batch, i0, rows, j0, cols, scratch);
 }
 
-static void run_task(void *arg, size_t index) {
+static void run_task(void *arg, size_t index, size_t worker) {
   const plan *p = arg;
   const size_t each = p->units / p->tasks, more = p->units % p->tasks;
   const size_t first = index * each + (index < more ? index : more);
   const size_t count = each + (index < more);
-  float *scratch = p->scratch == NULL ? NULL : p->scratch + index * p->task_floats;
+  float *scratch = p->scratch == NULL ? NULL : p->scratch + worker * p->worker_floats;
   for (size_t u = first; u < first + count; ++u) run_unit(p, u, scratch);
 }
 
@@ -316,13 +321,13 @@ static void divide_work(plan *p) {
   const double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batches[0] * (double)g->batches[1];
   const size_t matrices = g->batches[0] * g->batches[1];
   const size_t col_units = divide_up(g->n, p->unit_cols);
-  p->tasks = work < TASK_WORK ? 1 : work > ETUDE_GEMM_TASKS * TASK_WORK ? ETUDE_GEMM_TASKS : (size_t)(work / TASK_WORK);
+  const size_t most_row_units = smaller(p->workers * ROW_UNITS_PER_WORKER, g->m / PACK_ROWS);
   p->row_units = 1;
-  if (matrices * col_units < p->tasks && g->m >= 4 * PACK_ROWS) p->row_units = p->tasks;
+  if (p->workers > 1 && work > 2 * TASK_WORK && matrices * col_units < most_row_units) p->row_units = most_row_units;
   p->unit_rows = divide_up(g->m, p->row_units);
   p->row_units = divide_up(g->m, p->unit_rows);
   p->units = matrices * col_units * p->row_units;
-  if (p->tasks > p->units) p->tasks = p->units;
+  p->tasks = work >= (double)p->units * TASK_WORK ? p->units : work < TASK_WORK ? 1 : (size_t)(work / TASK_WORK);
 }
 
 static etude_status find_scratch(etude_kernel_context *ctx, plan *p) {
@@ -332,9 +337,9 @@ static etude_status find_scratch(etude_kernel_context *ctx, plan *p) {
   if (p->run != unit_blocked) return ETUDE_OK;
   if (!p->pack_b && columns_read(p->simd, p->g->n) == p->g->n && p->unit_cols % tile_cols == 0) columns = 0;
   p->a_floats = p->pack_a ? p->simd->tile_rows * p->depth : 0;
-  p->task_floats = p->a_floats + columns * p->depth;
-  if (p->task_floats == 0) return ETUDE_OK;
-  p->scratch = etude_kernel_scratch(ctx, p->tasks * p->task_floats * sizeof(float));
+  p->worker_floats = p->a_floats + columns * p->depth;
+  if (p->worker_floats == 0) return ETUDE_OK;
+  p->scratch = etude_kernel_scratch(ctx, (p->tasks == 1 ? 1 : p->workers) * p->worker_floats * sizeof(float));
   return p->scratch == NULL ? ETUDE_OUT_OF_MEMORY : ETUDE_OK;
 }
 
@@ -446,6 +451,7 @@ etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
   memset(&p, 0, sizeof p);
   p.g = &g;
   p.simd = etude_simd_select();
+  p.workers = etude_kernel_worker_count(ctx);
   p.unit_cols = ETUDE_GEMM_COLS;
   choose_method(&p);
   divide_work(&p);

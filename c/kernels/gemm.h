@@ -8,15 +8,12 @@
 
 #include "args.h"
 
-/* The blocks bound the scratch memory: about 4 * DEPTH * COLS bytes per task. */
+/* The blocks bound the scratch memory: about 4 * DEPTH * COLS bytes per worker. */
 #ifndef ETUDE_GEMM_DEPTH
 #define ETUDE_GEMM_DEPTH 192
 #endif
 #ifndef ETUDE_GEMM_COLS
 #define ETUDE_GEMM_COLS 64
-#endif
-#ifndef ETUDE_GEMM_TASKS
-#define ETUDE_GEMM_TASKS 4
 #endif
 
 /* A batch of matrices, numbered by two indices. */

@@ -13,6 +13,7 @@
 #ifndef ETUDE_BACKEND_H_
 #define ETUDE_BACKEND_H_
 
+#include "etude/hooks.h"
 #include "etude/memory.h"
 #include "etude/options.h"
 #include "etude/tensor.h"
@@ -28,7 +29,6 @@ typedef struct etude_init_context etude_init_context;
 typedef struct etude_execute_context etude_execute_context;
 
 /** What the platform offers: log, clock, loops, lock. See runtime.h. */
-typedef struct etude_hooks etude_hooks;
 
 /** A piece of read-only bytes. */
 typedef struct etude_bytes {
@@ -160,9 +160,11 @@ ETUDE_API void *etude_execute_context_scratch(etude_execute_context *ctx, size_t
 ETUDE_API etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
                                                     uint32_t rank, etude_error *error);
 
-/** Run `task(arg, i)` for every i below @p count, on one or several threads (hooks). */
-ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count,
-                                                  void (*task)(void *arg, size_t index), void *arg);
+/** Run `task(arg, i, worker)` for every i below @p count, on one or several threads (hooks). */
+ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, etude_task task, void *arg);
+
+/** Workers of such a loop, at least 1: each task's `worker` is below it. The same for the life of the runtime. */
+ETUDE_API size_t etude_execute_context_worker_count(const etude_execute_context *ctx);
 
 /**
  * The value of an option: method's, else program's, else the process-wide one (the present one for keys that take

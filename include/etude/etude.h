@@ -19,6 +19,7 @@
 #include "etude/backend.h"
 #include "etude/base.h"
 #include "etude/builtin.h"
+#include "etude/hooks.h"
 #include "etude/kernel.h"
 #include "etude/memory.h"
 #include "etude/method.h"

@@ -13,6 +13,7 @@
 #ifndef ETUDE_KERNEL_H_
 #define ETUDE_KERNEL_H_
 
+#include "etude/hooks.h"
 #include "etude/tensor.h"
 
 #ifdef __cplusplus
@@ -96,11 +97,13 @@ ETUDE_API etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tens
 ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
 
 /**
- * Run `task(arg, i)` for every i below @p count, on this thread or on several (::etude_hooks), and return
- * when all are done.
+ * Run `task(arg, i, worker)` for every i below @p count, on this thread or on several (::etude_hooks), and return
+ * when all are done. Results must not depend on who runs what: users expect the same bits for any number of threads.
  */
-ETUDE_API void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                                         void *arg);
+ETUDE_API void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg);
+
+/** Workers of such a loop, at least 1: each task's `worker` is below it. */
+ETUDE_API size_t etude_kernel_worker_count(const etude_kernel_context *ctx);
 
 #ifdef __cplusplus
 }

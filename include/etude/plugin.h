@@ -67,14 +67,14 @@ typedef struct etude_host_api {
   void *(*execute_context_scratch)(etude_execute_context *ctx, size_t size);
   etude_status (*execute_context_resize)(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
                                          uint32_t rank, etude_error *error);
-  void (*execute_context_parallel_for)(etude_execute_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                                       void *arg);
+  void (*execute_context_parallel_for)(etude_execute_context *ctx, size_t count, etude_task task, void *arg);
   etude_status (*execute_context_option_bool)(const etude_execute_context *ctx, const char *key, bool *out_value,
                                               etude_error *error);
   etude_status (*execute_context_option_int)(const etude_execute_context *ctx, const char *key, int64_t *out_value,
                                              etude_error *error);
   etude_status (*execute_context_option_string)(const etude_execute_context *ctx, const char *key, char *out_value,
                                                 size_t size, etude_error *error);
+  size_t (*execute_context_worker_count)(const etude_execute_context *ctx);
 } etude_host_api;
 
 /** What a plugin says of itself. */

@@ -9,6 +9,7 @@
 #define ETUDE_RUNTIME_H_
 
 #include "etude/backend.h"
+#include "etude/hooks.h"
 #include "etude/kernel.h"
 #include "etude/memory.h"
 #include "etude/options.h"
@@ -18,25 +19,6 @@ extern "C" {
 #endif
 
 typedef struct etude_runtime etude_runtime;
-
-/** Log levels, as in ExecuTorch: nothing is logged while all is well, except at ::ETUDE_LOG_DEBUG. */
-enum { ETUDE_LOG_DEBUG = 0, ETUDE_LOG_INFO = 1, ETUDE_LOG_WARNING = 2, ETUDE_LOG_ERROR = 3 };
-
-/** What the platform offers. Each pointer may be NULL; `self` is passed to all. */
-struct etude_hooks {
-  uint32_t struct_size;
-  int32_t log_level; /**< the least level that is passed on */
-  void *self;
-  /** One line of text, without a newline. NULL = silent. */
-  void (*log)(void *self, int32_t level, const char *message);
-  /** Nanoseconds of a clock that never goes back. NULL = 0 always. */
-  uint64_t (*clock)(void *self);
-  /** Run `task(arg, i)` for all i < count, return when done. NULL = in a loop on the calling thread. */
-  void (*parallel_for)(void *self, size_t count, void (*task)(void *arg, size_t index), void *arg);
-  /** Enter and leave a mutex that is not recursive. NULL = the program has one thread. */
-  void (*lock)(void *self);
-  void (*unlock)(void *self);
-};
 
 /**
  * Make a runtime. @p allocator and @p hooks (may be NULL) are copied; all memory of the runtime, and by

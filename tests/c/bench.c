@@ -15,12 +15,12 @@ static void watch_log(void *self, int32_t level, const char *message) {
   (void)snprintf(b->log, sizeof b->log, "%s", message);
 }
 
-static void watch_loop(void *self, size_t count, void (*task)(void *arg, size_t index), void *arg) {
+static void watch_loop(void *self, size_t count, etude_task task, void *arg) {
   bench *b = self;
 
   b->loop_count = count;
   for (size_t i = count; i-- > 0;) { /* any order must do */
-    task(arg, i);
+    task(arg, i, 0);
   }
 }
 

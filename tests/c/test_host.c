@@ -94,18 +94,20 @@ static void test_empty_file(void) {
   (void)unlink(path);
 }
 
-enum { LOOP = 10007, INNER = 50 };
+enum { LOOP = 10007, INNER = 50, MOST_WORKERS = 8 };
 
 typedef struct loop_state {
   const etude_hooks *hooks;
   uint8_t visits[LOOP];
   uint8_t inner[LOOP][INNER];
+  size_t by_worker[MOST_WORKERS];
 } loop_state;
 
-static void visit(void *arg, size_t index) {
+static void visit(void *arg, size_t index, size_t worker) {
   loop_state *state = arg;
 
   state->visits[index]++;
+  state->by_worker[worker % MOST_WORKERS]++; /* not atomic: only one task of a worker runs at a time */
 }
 
 static void test_parallel_for_visits_each_index_once(void) {
@@ -117,12 +119,18 @@ static void test_parallel_for_visits_each_index_once(void) {
     etude_hooks hooks;
 
     CHECK_OK(etude_host_hooks_create(threads, &hooks, &error), &error);
+    CHECK(hooks.worker_count == (threads == 0 ? 1 : threads));
     for (size_t count = 0; count <= LOOP; count = count * 5 + 1) {
       memset(state, 0, sizeof *state);
       hooks.parallel_for(hooks.self, count, visit, state);
       for (size_t i = 0; i < LOOP; i++) {
         CHECK(state->visits[i] == (i < count));
       }
+      size_t done = 0;
+      for (size_t worker = 0; worker < hooks.worker_count; worker++) {
+        done += state->by_worker[worker];
+      }
+      CHECK(done == count);
     }
     etude_host_hooks_free(&hooks);
     CHECK(hooks.self == NULL);
@@ -135,16 +143,18 @@ typedef struct inner_loop {
   size_t outer;
 } inner_loop;
 
-static void visit_inner(void *arg, size_t index) {
+static void visit_inner(void *arg, size_t index, size_t worker) {
   const inner_loop *loop = arg;
 
   loop->state->inner[loop->outer][index]++;
+  (void)worker;
 }
 
-static void visit_outer(void *arg, size_t index) {
+static void visit_outer(void *arg, size_t index, size_t worker) {
   loop_state *state = arg;
   inner_loop loop;
 
+  (void)worker;
   loop.state = state;
   loop.outer = index;
   state->hooks->parallel_for(state->hooks->self, INNER, visit_inner, &loop);

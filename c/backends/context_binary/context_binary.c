@@ -289,9 +289,10 @@ static void run_layer(const etude_context_layer *layer, const float *weights, co
   }
 }
 
-static void run_rows(void *arg, size_t task) {
+static void run_rows(void *arg, size_t task, size_t worker) {
   const execution *run = arg;
   const handle *h = run->h;
+  (void)worker;
   const size_t in = h->layers[0].in;
   const size_t out = h->layers[h->layer_count - 1].out;
   float *scratch = run->scratch + task * 2 * h->widest;
