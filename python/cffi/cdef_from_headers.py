@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = ["base", "memory", "tensor", "options", "backend", "kernel", "runtime", "program", "method", "builtin", "host"]
+HEADERS = ["base", "hooks", "memory", "tensor", "options", "backend", "kernel", "runtime", "program", "method", "builtin", "host"]
 CDEF = ROOT / "python/cffi/etude.cdef"
 CALL_CDEF = ROOT / "python/cffi/call.cdef"
 STUB = ROOT / "python/etude/_etude.pyi"
@@ -50,6 +50,9 @@ def declarations(header: str) -> str:
 
 def make_cdef() -> str:
     """The text of `etude.cdef`."""
+    left = {path.stem for path in (ROOT / "include/etude").glob("*.h")} - {*HEADERS, "etude", "plugin"}
+    if left:
+        raise SystemExit(f"cdef_from_headers.py: HEADERS lacks {', '.join(sorted(left))}")
     parts = ["/* Made from include/etude by cdef_from_headers.py; do not edit. */"]
     for name in HEADERS:
         parts.append(f"/* {name}.h */\n" + declarations((ROOT / f"include/etude/{name}.h").read_text()))
