@@ -135,12 +135,14 @@ static etude_status find_kernels(etude_builder *b) {
   for (uint32_t i = 0; i < method->operator_count; ++i) {
     const char *overload;
     const char *name = etude_plan_operator(b->plan, i, &overload);
-    method->kernels[i] = etude_runtime_find_operator(runtime, name, overload);
-    etude_runtime_use_kernel(runtime, method->kernels[i], 1);
+    etude_operator *op = &method->operators[i];
+    op->kernel = etude_runtime_find_operator(runtime, name, overload, &op->table);
+    if (op->kernel != NULL) etude_runtime_use_kernels(runtime, op->table, 1);
   }
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     const etude_instruction *call = &method->instructions[i];
-    if (call->kind == ETUDE_KERNEL_CALL && method->kernels[call->index] == NULL) return missing_operators(b->plan);
+    if (call->kind == ETUDE_KERNEL_CALL && method->operators[call->index].kernel == NULL)
+      return missing_operators(b->plan);
   }
   return ETUDE_OK;
 }

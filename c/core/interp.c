@@ -258,7 +258,7 @@ static etude_status instruction_error(const etude_method *method, etude_status s
   const etude_instruction *instruction = &method->instructions[method->position];
   const char *what = NULL;
   if (instruction->kind == ETUDE_DELEGATE_CALL) what = method->delegates[instruction->index].backend->name;
-  if (instruction->kind == ETUDE_KERNEL_CALL) what = method->kernels[instruction->index]->name;
+  if (instruction->kind == ETUDE_KERNEL_CALL) what = method->operators[instruction->index].kernel->name;
   if (what == NULL)
     return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
   return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position,
@@ -266,9 +266,9 @@ static etude_status instruction_error(const etude_method *method, etude_status s
 }
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
-  const etude_kernel *kernel = method->kernels[instruction->index];
-  etude_kernel_context ctx = {method->program->runtime, kernel, instruction, method, error};
-  return kernel->function(&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+  const etude_operator op = method->operators[instruction->index];
+  etude_kernel_context ctx = {method->program->runtime, op, instruction, method, error};
+  return op.kernel->function(&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
 }
 
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {

@@ -2,9 +2,9 @@
 #include "deps.h"
 #include "method.h"
 
-void *etude_kernel_self(const etude_kernel_context *ctx) { return etude_kernel_self_of(ctx->kernel); }
+void *etude_kernel_self(const etude_kernel_context *ctx) { return ctx->op.table->self; }
 
-const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->kernel->name; }
+const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->op.kernel->name; }
 
 etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
   va_list list;

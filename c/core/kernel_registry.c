@@ -27,15 +27,18 @@ static const etude_kernel *find_in(const etude_kernel_table *table, const char *
   return NULL;
 }
 
-const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload) {
+const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload,
+                                                etude_kernel_table **out_table) {
   const etude_kernel *found = NULL;
-  for (const etude_kernel_table *table = runtime->tables; table != NULL && found == NULL; table = table->next)
-    found = find_in(table, name, overload);
+  etude_kernel_table *table = runtime->tables;
+  for (; table != NULL && (found = find_in(table, name, overload)) == NULL; table = table->next) {}
+  *out_table = table;
   return found;
 }
 
 const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, const char *name) {
-  return etude_runtime_find_operator(runtime, name, "");
+  etude_kernel_table *table;
+  return etude_runtime_find_operator(runtime, name, "", &table);
 }
 
 /* ---- adding and taking out ---- */
@@ -47,9 +50,10 @@ static etude_status add_row(const etude_runtime *runtime, etude_kernel_table *ta
   if (row->function == NULL || length == 0 || length >= ETUDE_OPERATOR_NAME_SIZE) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "kernel %u: no function, or no legal name", table->count);
   }
-  const etude_kernel *have = etude_runtime_find_kernel(runtime, row->name);
-  if (have == NULL) have = find_in(table, row->name, "");
-  if (have != NULL && (have->function != row->function || etude_kernel_self_of(have) != etude_kernel_self_of(row))) {
+  etude_kernel_table *other;
+  const etude_kernel *have = etude_runtime_find_operator(runtime, row->name, "", &other);
+  if (have == NULL) have = find_in(other = table, row->name, "");
+  if (have != NULL && (have->function != row->function || other->self != table->self)) {
     return etude_error_about(error, ETUDE_ALREADY_REGISTERED, row->name,
                              "a kernel %q is registered already, with another function", row->name);
   }
@@ -58,15 +62,17 @@ static etude_status add_row(const etude_runtime *runtime, etude_kernel_table *ta
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
-                                       etude_error *error) {
+etude_status etude_runtime_add_kernels_with(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
+                                            void *self, void (*release)(void *self), etude_error *error) {
   etude_kernel_table **end = &runtime->tables;
   for (; *end != NULL; end = &(*end)->next) {
-    if ((*end)->kernels == kernels && (*end)->count == count) return ETUDE_OK;
+    if ((*end)->kernels == kernels && (*end)->count == count && (*end)->self == self) return ETUDE_OK;
   }
   etude_kernel_table *table = etude_alloc_zeros(&runtime->allocator, sizeof *table, error);
   if (table == NULL) return ETUDE_OUT_OF_MEMORY;
   table->kernels = kernels;
+  table->self = self;
+  table->release = release;
   table->long_names = true;
   while (table->count < count) {
     const etude_status status = add_row(runtime, table, error);
@@ -78,43 +84,48 @@ etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kerne
   return ETUDE_OK;
 }
 
-/* The last row may take the table with it. */
-static void free_table(const etude_runtime *runtime, etude_kernel_table *table) {
-  for (uint32_t i = 0; i < table->count; ++i) {
-    const etude_kernel_traits *traits = table->kernels[i].traits;
-    if (traits != NULL && traits->release != NULL) traits->release(traits->self);
-  }
+etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
+                                       etude_error *error) {
+  return etude_runtime_add_kernels_with(runtime, kernels, count, NULL, NULL, error);
+}
+
+static etude_kernel_table **find_table(const etude_runtime *runtime, const etude_kernel *kernels) {
+  etude_kernel_table **link = (etude_kernel_table **)(uintptr_t)&runtime->tables;
+  while (*link != NULL && (*link)->kernels != kernels) link = &(*link)->next;
+  return link;
+}
+
+static void drop_table(const etude_runtime *runtime, etude_kernel_table **link) {
+  etude_kernel_table *table = *link;
+  *link = table->next;
+  if (table->release != NULL) table->release(table->self);
   etude_release(&runtime->allocator, table, sizeof *table);
 }
 
 etude_status etude_runtime_remove_kernels(etude_runtime *runtime, const etude_kernel *kernels, etude_error *error) {
-  etude_kernel_table **link = &runtime->tables;
-  while (*link != NULL && (*link)->kernels != kernels) link = &(*link)->next;
-  etude_kernel_table *table = *link;
-  if (table == NULL) return etude_error_set(error, ETUDE_NOT_FOUND, "these kernels are not registered");
-  if (table->users > 0) {
+  etude_kernel_table **link = find_table(runtime, kernels);
+  if (*link == NULL) return etude_error_set(error, ETUDE_NOT_FOUND, "these kernels are not registered");
+  if ((*link)->users > 0) {
     return etude_error_set(error, ETUDE_INVALID_STATE,
-                           "%u operators of loaded methods use these kernels: free the methods first", table->users);
+                           "%u operators of loaded methods use these kernels: free the methods first", (*link)->users);
   }
-  *link = table->next;
-  free_table(runtime, table);
+  drop_table(runtime, link);
   return ETUDE_OK;
 }
 
 void etude_runtime_free_kernels(etude_runtime *runtime) {
-  while (runtime->tables != NULL) {
-    etude_kernel_table *table = runtime->tables;
-    runtime->tables = table->next;
-    free_table(runtime, table);
-  }
+  while (runtime->tables != NULL) drop_table(runtime, &runtime->tables);
 }
 
-void etude_runtime_use_kernel(const etude_runtime *runtime, const etude_kernel *kernel, int32_t change) {
+void etude_runtime_use_kernels(const etude_runtime *runtime, etude_kernel_table *table, int32_t change) {
   etude_lock(runtime);
-  for (etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) {
-    if ((uintptr_t)kernel - (uintptr_t)table->kernels < table->count * sizeof *kernel) table->users += (uint32_t)change;
-  }
+  table->users += (uint32_t)change;
   etude_unlock(runtime);
+}
+
+uint32_t etude_runtime_kernel_users(const etude_runtime *runtime, const etude_kernel *kernels) {
+  const etude_kernel_table *table = *find_table(runtime, kernels);
+  return table != NULL ? table->users : 0;
 }
 
 /* ---- looking ---- */

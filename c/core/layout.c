@@ -37,7 +37,7 @@ uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *c
   m->inputs = take(&l, m->input_count, sizeof *m->inputs);
   m->outputs = take(&l, m->output_count, sizeof *m->outputs);
   m->instructions = take(&l, m->instruction_count, sizeof *m->instructions);
-  m->kernels = take(&l, m->operator_count, sizeof *m->kernels);
+  m->operators = take(&l, m->operator_count, sizeof *m->operators);
   m->delegates = take(&l, m->delegate_count, sizeof *m->delegates);
   m->buffers = take(&l, m->buffer_count, sizeof *m->buffers);
   m->storage = take(&l, m->storage_capacity, sizeof *m->storage);

@@ -300,8 +300,10 @@ void etude_method_free(etude_method *method) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }
   etude_method_held_bytes(method, true);
-  for (uint32_t i = 0; i < method->operator_count; ++i)
-    etude_runtime_use_kernel(method->program->runtime, method->kernels[i], -1);
+  for (uint32_t i = 0; i < method->operator_count; ++i) {
+    if (method->operators[i].kernel != NULL)
+      etude_runtime_use_kernels(method->program->runtime, method->operators[i].table, -1);
+  }
   const etude_allocator parent = method->parent;
   etude_release(&parent, method, method->block_size);
 }

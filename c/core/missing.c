@@ -22,8 +22,9 @@ static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, siz
 /* Is an operator without a kernel, and not of the same name as one of those found so far? (A plan may list it twice.) */
 static bool is_new_missing(etude_plan *plan, uint32_t op, const uint32_t *found, uint32_t count) {
   const char *overload;
+  etude_kernel_table *table;
   const char *name = etude_plan_operator(plan, op, &overload);
-  if (name == NULL || etude_runtime_find_operator(plan->program->runtime, name, overload) != NULL) return false;
+  if (name == NULL || etude_runtime_find_operator(plan->program->runtime, name, overload, &table) != NULL) return false;
   for (uint32_t i = 0; i < count; ++i) {
     const char *other_overload;
     const char *other = etude_plan_operator(plan, found[i], &other_overload);

@@ -12,6 +12,8 @@
 typedef struct etude_kernel_table {
   struct etude_kernel_table *next;
   const etude_kernel *kernels;
+  void *self;
+  void (*release)(void *self);
   uint32_t count;
   uint32_t users;  /* operators of loaded methods */
   bool long_names; /* all have at least ETUDE_LONG_NAME characters */
@@ -106,6 +108,12 @@ typedef struct etude_instruction {
   etude_value **args;
 } etude_instruction;
 
+/* What an operator of the plan runs; NULL for one that is missing, and never called. */
+typedef struct etude_operator {
+  const etude_kernel *kernel;
+  etude_kernel_table *table;
+} etude_operator;
+
 /* Memory of a tensor that has none in the file or the plan; given when it is first needed. */
 typedef struct etude_storage {
   etude_tensor *tensor;
@@ -167,7 +175,7 @@ struct etude_method {
   uint32_t instruction_count;
   etude_instruction *instructions;
   uint32_t operator_count;
-  const etude_kernel **kernels; /* by operator; NULL for one that is missing and never called */
+  etude_operator *operators;
   uint32_t delegate_count;
   etude_init_context *delegates;
   uint32_t buffer_count;
@@ -197,7 +205,7 @@ struct etude_method {
 /* A call of a kernel. Before a method is loaded there is none, and then only the kernel itself may be asked about. */
 struct etude_kernel_context {
   const etude_runtime *runtime;
-  const etude_kernel *kernel;
+  etude_operator op;
   const etude_instruction *call;
   etude_method *method; /* gives memory */
   etude_error *error;
@@ -241,14 +249,12 @@ etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, co
 etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error);
 void etude_runtime_free_backends(etude_runtime *runtime);
 
-/* The kernel of an operator, or NULL. A method that keeps it says so with `change` 1, and -1 when it ends. */
-const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload);
-void etude_runtime_use_kernel(const etude_runtime *runtime, const etude_kernel *kernel, int32_t change);
+/* The kernel of an operator, and its table; NULL where there is none. A method that keeps it says so with `change` 1,
+   and -1 when it ends. */
+const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload,
+                                                etude_kernel_table **out_table);
+void etude_runtime_use_kernels(const etude_runtime *runtime, etude_kernel_table *table, int32_t change);
 void etude_runtime_free_kernels(etude_runtime *runtime);
-
-static inline void *etude_kernel_self_of(const etude_kernel *kernel) {
-  return kernel->traits != NULL ? kernel->traits->self : NULL;
-}
 
 /* A loop of a kernel or backend: by the hooks, or here. */
 void etude_runtime_parallel_for(const etude_runtime *runtime, size_t count, etude_task task, void *arg);

@@ -43,9 +43,6 @@ typedef struct etude_kernel_traits {
    */
   uint32_t dtypes;
 
-  /** Of the kernel's author: ::etude_kernel_self. Borrowed as long as the kernel is registered. */
-  void *self;
-
   /**
    * Optional. Bytes of scratch memory that a call with such arguments takes: the sum of what it asks of
    * ::etude_kernel_scratch, each rounded up to ::ETUDE_MEMORY_ALIGNMENT. Asked before anything runs: tensors have
@@ -54,12 +51,6 @@ typedef struct etude_kernel_traits {
    * taken.
    */
   size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
-
-  /**
-   * Optional. The row has been taken out, or its runtime freed: end @p self. Called once for each row that was
-   * registered, in the order of the table, which may die with its last row.
-   */
-  void (*release)(void *self);
 } etude_kernel_traits;
 
 /** A row of a kernel table. Tables are `const` and may live in flash. It stays as it is: what comes new is a trait. */
@@ -69,7 +60,7 @@ typedef struct etude_kernel {
   const etude_kernel_traits *traits; /**< NULL = there is nothing to say */
 } etude_kernel;
 
-/** `self` of the kernel's traits; NULL where it has none. */
+/** `self` of the table's registration (::etude_runtime_add_kernels_with); NULL where it has none. */
 ETUDE_API void *etude_kernel_self(const etude_kernel_context *ctx);
 
 /** The name under which the kernel was called, with overload. Lives as long as it is registered. */

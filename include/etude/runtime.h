@@ -37,13 +37,22 @@ ETUDE_API const etude_allocator *etude_runtime_allocator(const etude_runtime *ru
 ETUDE_API const etude_hooks *etude_runtime_hooks(const etude_runtime *runtime);
 
 /**
- * Add a table of kernels; it is borrowed until it is taken out or the runtime is freed (then
- * ::etude_kernel_traits.release is called for each row). Adds nothing on failure: ::ETUDE_ALREADY_REGISTERED for a
- * name that another row has (the same table again is fine, and so are rows of the same function and `self`),
- * ::ETUDE_INVALID_ARGUMENT for a row without function, or whose name is missing, empty or longer than 127 bytes.
+ * Add a table of kernels; it is borrowed until it is taken out or the runtime is freed. Adds nothing on failure:
+ * ::ETUDE_ALREADY_REGISTERED for a name that another row has (the same table again is fine, and so are rows of the same
+ * function and `self`), ::ETUDE_INVALID_ARGUMENT for a row without function, or whose name is missing, empty or longer
+ * than 127 bytes. A set-up call.
  */
 ETUDE_API etude_status etude_runtime_add_kernels(etude_runtime *runtime, const etude_kernel *kernels, uint32_t count,
                                                  etude_error *error);
+
+/**
+ * The same, with a @p self for ::etude_kernel_self. @p release (may be NULL) is called with it once, when the table
+ * has been taken out or the runtime is freed: the table may die then. It is not called by a call that fails, or that
+ * finds the table there already.
+ */
+ETUDE_API etude_status etude_runtime_add_kernels_with(etude_runtime *runtime, const etude_kernel *kernels,
+                                                      uint32_t count, void *self, void (*release)(void *self),
+                                                      etude_error *error);
 
 /**
  * Take out the table that begins at @p kernels. ::ETUDE_NOT_FOUND; ::ETUDE_INVALID_STATE while a loaded method uses
@@ -51,6 +60,9 @@ ETUDE_API etude_status etude_runtime_add_kernels(etude_runtime *runtime, const e
  */
 ETUDE_API etude_status etude_runtime_remove_kernels(etude_runtime *runtime, const etude_kernel *kernels,
                                                     etude_error *error);
+
+/** Operators of loaded methods that run a kernel of the table that begins at @p kernels; 0 for another. Any thread. */
+ETUDE_API uint32_t etude_runtime_kernel_users(const etude_runtime *runtime, const etude_kernel *kernels);
 
 /** Number of kernels over all tables. */
 ETUDE_API uint32_t etude_runtime_kernel_count(const etude_runtime *runtime);

@@ -113,12 +113,8 @@ static void test_a_kernel_has_a_self(void) {
   const etude_allocator allocator = test_memory_allocator(&memory);
   adder one = {.bias = 10.0f};
   adder two = {.bias = 20.0f};
-  const etude_kernel_traits traits[2] = {
-      {.struct_size = sizeof traits[0], .self = &one, .release = release_adder},
-      {.struct_size = sizeof traits[1], .self = &two, .release = release_adder},
-  };
-  const etude_kernel first[2] = {{"aten::add.out", add_biased, &traits[0]}, {"my::unused", add_biased, NULL}};
-  const etude_kernel again[1] = {{"aten::add.out", add_biased, &traits[1]}}; /* the same function, for another self */
+  const etude_kernel first[2] = {{"aten::add.out", add_biased, NULL}, {"my::unused", add_biased, NULL}};
+  const etude_kernel again[1] = {{"aten::add.out", add_biased, NULL}}; /* the same function, for another self */
   size_t size = 0;
   uint8_t *bytes = read_corpus("add.pte", &size);
   const etude_data_loader loader = etude_data_from_memory(bytes, size);
@@ -132,8 +128,12 @@ static void test_a_kernel_has_a_self(void) {
 
   CHECK(bytes != NULL);
   CHECK_OK(etude_runtime_create(&allocator, NULL, &runtime, &error), &error);
-  CHECK_OK(etude_runtime_add_kernels(runtime, first, 2, &error), &error);
-  CHECK_STATUS(ETUDE_ALREADY_REGISTERED, etude_runtime_add_kernels(runtime, again, 1, &error), &error);
+  CHECK_OK(etude_runtime_add_kernels_with(runtime, first, 2, &one, release_adder, &error), &error);
+  CHECK_OK(etude_runtime_add_kernels_with(runtime, first, 2, &one, release_adder, &error), &error);
+  CHECK(etude_runtime_kernel_count(runtime) == 2);
+  CHECK_STATUS(ETUDE_ALREADY_REGISTERED, etude_runtime_add_kernels_with(runtime, again, 1, &two, release_adder, &error),
+               &error);
+  CHECK_STATUS(ETUDE_ALREADY_REGISTERED, etude_runtime_add_kernels(runtime, first, 2, &error), &error);
   CHECK_TEXT(error.message, "aten::add.out");
   CHECK(strcmp(error.subject, "aten::add.out") == 0 && two.released == 0);
   CHECK_OK(etude_program_load(runtime, &loader, NULL, &program, &error), &error);
@@ -146,6 +146,8 @@ static void test_a_kernel_has_a_self(void) {
   CHECK(((const float *)output.as.tensor->data)[5] == 6 + 6 + 10.0f);
   CHECK(one.calls == 1 && strcmp(one.name, "aten::add.out") == 0);
 
+  CHECK(etude_runtime_kernel_users(runtime, first) == 1 && etude_runtime_kernel_users(runtime, again) == 0);
+
   /* Not while a method uses it; and then another may take its name. */
   CHECK_STATUS(ETUDE_INVALID_STATE, etude_runtime_remove_kernels(runtime, first, &error), &error);
   CHECK(etude_runtime_kernel_count(runtime) == 2 && one.released == 0);
@@ -154,7 +156,7 @@ static void test_a_kernel_has_a_self(void) {
   CHECK(one.released == 1 && etude_runtime_kernel_count(runtime) == 0);
   CHECK_STATUS(ETUDE_NOT_FOUND, etude_runtime_remove_kernels(runtime, first, &error), &error);
   CHECK_STATUS(ETUDE_OPERATOR_MISSING, etude_method_load(program, "forward", NULL, &method, &error), &error);
-  CHECK_OK(etude_runtime_add_kernels(runtime, again, 1, &error), &error);
+  CHECK_OK(etude_runtime_add_kernels_with(runtime, again, 1, &two, release_adder, &error), &error);
   CHECK_OK(etude_method_load(program, "forward", NULL, &method, &error), &error);
   etude_method_free(method);
   etude_program_free(program);
