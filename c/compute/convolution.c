@@ -22,8 +22,9 @@ typedef struct run {
   const etude_convolution_io *io;
   const char *packed;
   const void **pointers; /* of the inputs of a tile's pixels, or of a row of a depthwise convolution */
-  char *gathered;
-  char *padding; /* a pixel */
+  char *windows;         /* rows of the kernel that lie partly in the padding, where taps are merged */
+  char *last_taps;       /* whose groups reach beyond the end of the input */
+  char *padding;         /* a pixel, or a row of the kernel */
   int32_t *block_sums;
   size_t padded_image; /* whose zero point the padding has; SIZE_MAX = none */
 } run;
@@ -54,7 +55,7 @@ static rows rows_of(const etude_convolution *c, const etude_convolution_plan *pl
 /* ---- scratch ---- */
 
 typedef struct scratch_plan {
-  size_t pointers, gathered, padding, block_sums, size;
+  size_t pointers, windows, last_taps, padding, block_sums, size;
 } scratch_plan;
 
 static size_t product(size_t a, size_t b) { return a != 0 && b > SIZE_MAX / 16 / a ? SIZE_MAX / 16 : a * b; }
@@ -65,17 +66,21 @@ static scratch_plan plan_scratch(const etude_convolution *c, const etude_convolu
   const size_t taps = (size_t)c->kernel_height * c->kernel_width;
   if (plan->depthwise) {
     s.pointers = product(product(c->out_width, taps), sizeof(void *));
-    s.gathered = s.padding = s.block_sums = 0;
+    s.windows = s.last_taps = s.padding = s.block_sums = 0;
   } else {
     s.pointers = product(taps, ETUDE_TILE_MAX_ROWS * sizeof(void *));
-    s.gathered = plan->gathered ? taps * c->in_channels * plan->x_size * plan->set->rows : 0;
-    s.padding = c->arithmetic == ETUDE_ARITHMETIC_QD8 ? c->in_channels : 0;
+    const size_t group = plan->set->group, depth = etude_convolution_panel_depth(c, plan);
+    const size_t padded = (depth + group - 1) / group * group;
+    s.windows = plan->merged ? c->kernel_height * depth * plan->x_size * plan->set->rows + group : 0;
+    s.last_taps = depth == padded ? 0 : product(taps * ETUDE_TILE_MAX_ROWS, padded);
+    s.padding = c->arithmetic == ETUDE_ARITHMETIC_QD8 ? padded : 0;
     s.block_sums =
         c->arithmetic == ETUDE_ARITHMETIC_QB4 ? c->in_channels / c->block * plan->set->rows * sizeof(int32_t) : 0;
   }
-  s.size = s.pointers >= SIZE_MAX / 16
+  s.size = s.pointers >= SIZE_MAX / 16 || s.last_taps >= SIZE_MAX / 16
                ? SIZE_MAX
-               : align_64(s.pointers) + align_64(s.gathered) + align_64(s.padding) + align_64(s.block_sums);
+               : align_64(s.pointers) + align_64(s.windows) + align_64(s.last_taps) + align_64(s.padding) +
+                     align_64(s.block_sums);
   return s;
 }
 
@@ -143,16 +148,40 @@ static void point_at_rows(run *r, const etude_convolution_phase *phase, size_t f
   }
 }
 
-/* Copies the inputs of each row beside each other, and points at that. */
-static void gather_rows(run *r, size_t taps, size_t count) {
+/* Copies what a row of the kernel sees from column `x` of row `y` of an image on, with its padding. */
+static const void *copy_window_row(const run *r, char *to, size_t image, ptrdiff_t y, ptrdiff_t x) {
   const size_t bytes = r->c->in_channels * r->plan->x_size;
+  char *at = to;
+  for (uint32_t kx = 0; kx < r->c->kernel_width; ++kx, at += bytes) {
+    const char *from = (const char *)input_at(r, image, y, x + (ptrdiff_t)kx, 0);
+    for (size_t i = 0; i < bytes; ++i) at[i] = from[i];
+  }
+  return to;
+}
+
+/* point_at_rows() for rows of the kernel as taps. */
+static void point_at_merged_rows(const run *r, size_t first, size_t count) {
+  const etude_convolution *c = r->c;
+  const size_t bytes = c->kernel_width * c->in_channels * r->plan->x_size;
+  const bool dense = r->io->x_pixel == c->in_channels;
+  char *window = r->windows;
   for (size_t i = 0; i < count; ++i) {
-    char *to = r->gathered + i * taps * bytes;
-    for (size_t tap = 0; tap < taps; ++tap) {
-      const char *from = (const char *)r->pointers[tap * ETUDE_TILE_MAX_ROWS + i];
-      for (size_t b = 0; b < bytes; ++b) to[tap * bytes + b] = from[b];
+    const size_t ox = (first + i) % c->out_width, line = (first + i) / c->out_width, image = line / c->out_height;
+    const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, 1, 0);
+    const bool inside = dense && x >= 0 && (size_t)x + c->kernel_width <= c->in_width;
+    for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
+      const size_t oy = line % c->out_height;
+      const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
+      const void **to = r->pointers + ky * ETUDE_TILE_MAX_ROWS + i;
+      if (y < 0 || (size_t)y >= c->in_height) {
+        *to = r->padding;
+      } else if (inside) {
+        *to = input_at(r, image, y, x, 0);
+      } else {
+        *to = copy_window_row(r, window, image, y, x);
+        window += bytes;
+      }
     }
-    r->pointers[i] = to;
   }
 }
 
@@ -180,8 +209,8 @@ static etude_product_tile tile_of(const run *r, const rows *in, uint32_t phase, 
   etude_product_tile t = {0};
   (void)phase;
   t.x = r->pointers;
-  t.taps = etude_convolution_panel_taps(c, r->plan, p);
-  t.depth = etude_convolution_panel_depth(c, r->plan, p);
+  t.taps = etude_convolution_panel_taps(r->plan, p);
+  t.depth = etude_convolution_panel_depth(c, r->plan);
   t.rows = (uint32_t)count;
   t.y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
   t.y_row = step_x * io->y_pixel;
@@ -199,16 +228,37 @@ static etude_product_tile tile_of(const run *r, const rows *in, uint32_t phase, 
   return t;
 }
 
+/* Tiles read whole groups of inputs. What is read beyond a tap is multiplied by 0, but must be there to be read: taps near
+   the end of the input are copied. */
+static void copy_last_taps(run *r, const rows *in, size_t count) {
+  const etude_convolution *c = r->c;
+  const size_t group = r->plan->set->group, depth = etude_convolution_panel_depth(c, r->plan);
+  const size_t padded = (depth + group - 1) / group * group, taps = etude_convolution_panel_taps(r->plan, &in->phase);
+  const size_t pixels = c->batch * c->in_height * c->in_width;
+  const char *x = (const char *)r->io->x, *end = x + (pixels - 1) * r->io->x_pixel + c->groups * c->in_channels;
+  for (size_t i = 0; i < taps * ETUDE_TILE_MAX_ROWS; ++i) {
+    const char *from = (const char *)r->pointers[i];
+    if (i % ETUDE_TILE_MAX_ROWS >= count || from < x || from + depth > end || from + padded <= end) continue;
+    r->pointers[i] = memcpy(r->last_taps + i * padded, from, depth);
+  }
+}
+
 /* Everything up to the panels that a tile needs for a group. */
 static void prepare_inputs(run *r, const rows *in, size_t first, size_t count, size_t group) {
   const etude_convolution *c = r->c;
   if (c->arithmetic == ETUDE_ARITHMETIC_QD8 && r->io->per_image) {
     const size_t image = first / (in->phase.width * in->phase.height);
-    if (image != r->padded_image) memset(r->padding, r->io->row_scale[image].zero, c->in_channels);
+    if (image != r->padded_image) {
+      memset(r->padding, r->io->row_scale[image].zero, etude_convolution_panel_depth(c, r->plan));
+    }
     r->padded_image = image;
   }
-  point_at_rows(r, &in->phase, first, count, group);
-  if (r->plan->gathered) gather_rows(r, (size_t)in->phase.tap_rows * in->phase.tap_cols, count);
+  if (r->plan->merged) {
+    point_at_merged_rows(r, first, count);
+  } else {
+    point_at_rows(r, &in->phase, first, count, group);
+  }
+  if (etude_convolution_panel_depth(c, r->plan) % r->plan->set->group != 0) copy_last_taps(r, in, count);
   if (c->arithmetic == ETUDE_ARITHMETIC_QB4) sum_blocks(r, count);
 }
 
@@ -341,12 +391,19 @@ void etude_convolution_run(const etude_convolution *c, const void *packed, const
   const etude_convolution_plan plan = etude_convolution_plan_of(c);
   const scratch_plan s = plan_scratch(c, &plan);
   char *own = (char *)scratch + part * s.size;
-  run r = {c, &plan, io, packed, NULL, NULL, NULL, NULL, SIZE_MAX};
+  run r = {0};
+  r.c = c;
+  r.plan = &plan;
+  r.io = io;
+  r.packed = packed;
+  r.padded_image = SIZE_MAX;
   r.pointers = (const void **)(void *)own;
-  r.gathered = own + align_64(s.pointers);
-  r.block_sums = (int32_t *)(void *)(r.gathered + align_64(s.gathered) + align_64(s.padding));
-  /* not written to, but for the padding of dynamically quantised images */
-  r.padding = s.padding != 0 ? r.gathered + align_64(s.gathered) : (char *)(uintptr_t)packed + plan.padding_offset;
+  r.windows = own + align_64(s.pointers);
+  r.last_taps = r.windows + align_64(s.windows);
+  r.padding = r.last_taps + align_64(s.last_taps);
+  r.block_sums = (int32_t *)(void *)(r.padding + align_64(s.padding));
+  /* not written to, but for dynamically quantised images */
+  if (s.padding == 0) r.padding = (char *)(uintptr_t)packed + plan.padding_offset;
   if (plan.depthwise) {
     const size_t lines = c->batch * c->out_height, end = share(lines, part + 1, parts);
     for (size_t row = share(lines, part, parts); row < end; ++row) {

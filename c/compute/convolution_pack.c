@@ -118,7 +118,6 @@ static void pack_panel_f32(const packer *p, char *to, const etude_convolution_ph
   }
 }
 
-/* `filled` inputs of a group have been written for each column. */
 static void pack_panel_s8(const packer *p, char *to, const etude_convolution_phase *phase, size_t out, size_t cols,
                           size_t width) {
   const size_t group = p->plan->set->group, ins = p->c->in_channels;
@@ -136,7 +135,7 @@ static void pack_panel_s8(const packer *p, char *to, const etude_convolution_pha
       if (k % group == 0) memset(line, 0, group * width);
       for (size_t j = 0; j < cols; ++j) line[j * group] = (char)weight_s8(p, out + j, tap * ins + i);
     }
-    if (!p->plan->gathered) k = (k + group - 1) / group * group;
+    if (!p->plan->merged || t.kx + 1 == p->c->kernel_width) k = (k + group - 1) / group * group;
   }
 }
 

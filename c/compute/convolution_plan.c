@@ -1,7 +1,7 @@
 /* See convolution_plan.h. */
 #include "convolution_plan.h"
 
-#define FEW_BYTES 32 /* of inputs for each tap: gathered below this */
+#define FEW_BYTES 64 /* of inputs for each tap: merged below this */
 
 static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
 
@@ -45,21 +45,18 @@ etude_convolution_phase etude_convolution_phase_of(const etude_convolution *c, u
   return phase;
 }
 
-size_t etude_convolution_panel_taps(const etude_convolution *c, const etude_convolution_plan *plan,
-                                    const etude_convolution_phase *phase) {
-  (void)c;
-  return plan->gathered ? 1 : (size_t)phase->tap_rows * phase->tap_cols;
+size_t etude_convolution_panel_taps(const etude_convolution_plan *plan, const etude_convolution_phase *phase) {
+  return plan->merged ? phase->tap_rows : (size_t)phase->tap_rows * phase->tap_cols;
 }
 
-size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan,
-                                     const etude_convolution_phase *phase) {
-  return plan->gathered ? (size_t)phase->tap_rows * phase->tap_cols * c->in_channels : c->in_channels;
+size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan) {
+  return plan->merged ? c->kernel_width * c->in_channels : c->in_channels;
 }
 
 size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
                                     const etude_convolution_phase *phase, size_t width) {
-  const size_t group = plan->set->group, taps = etude_convolution_panel_taps(c, plan, phase);
-  const size_t depth = (etude_convolution_panel_depth(c, plan, phase) + group - 1) / group * group;
+  const size_t group = plan->set->group, taps = etude_convolution_panel_taps(plan, phase);
+  const size_t depth = (etude_convolution_panel_depth(c, plan) + group - 1) / group * group;
   switch (c->arithmetic) {
     case ETUDE_ARITHMETIC_F32: return width * sizeof(float) * (1 + taps * depth);
     case ETUDE_ARITHMETIC_S8: return width * (8 + taps * depth);
@@ -120,7 +117,8 @@ etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
   plan.y_size = c->arithmetic == ETUDE_ARITHMETIC_S8 ? 1 : sizeof(float);
   plan.depthwise =
       !c->transposed && c->in_channels == 1 && c->out_channels == 1 && c->arithmetic <= ETUDE_ARITHMETIC_S8;
-  plan.gathered = !plan.depthwise && c->in_channels * plan.x_size < FEW_BYTES && c->kernel_height * c->kernel_width > 1;
+  plan.merged = !plan.depthwise && !c->transposed && c->groups == 1 && c->dilation_width == 1 && c->kernel_width > 1 &&
+                c->in_channels * plan.x_size < FEW_BYTES;
   plan.phases = c->transposed ? c->stride_height * c->stride_width : 1;
   if (upper_bound(c, plan.set) >= SIZE_MAX / 4) {
     plan.packed_size = SIZE_MAX;
@@ -136,7 +134,7 @@ etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
     return plan;
   }
   if (c->out_channels != 0) plan.padding_offset = align_64(etude_convolution_panel_offset(c, &plan, plan.phases, 0, 0));
-  plan.packed_size = plan.padding_offset + align_64(c->in_channels * plan.x_size);
+  plan.packed_size = plan.padding_offset + align_64(etude_convolution_panel_depth(c, &plan) * plan.x_size);
   return plan;
 }
 

@@ -16,7 +16,7 @@ typedef struct etude_convolution_plan {
   const etude_tiles *tiles;
   const etude_tile_set *set;
   bool depthwise;
-  bool gathered; /* inputs of a window are copied beside each other, since there are few for each tap */
+  bool merged; /* a row of the kernel is one tap, as its inputs lie beside each other and are few */
   uint32_t phases;
   size_t x_size, y_size;        /* bytes of an element */
   size_t panels;                /* of a group and phase */
@@ -34,10 +34,8 @@ bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_
                                uint32_t stride, uint32_t k);
 
 /* Taps and inputs of each tap in the panels of a phase. */
-size_t etude_convolution_panel_taps(const etude_convolution *c, const etude_convolution_plan *plan,
-                                    const etude_convolution_phase *phase);
-size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan,
-                                     const etude_convolution_phase *phase);
+size_t etude_convolution_panel_taps(const etude_convolution_plan *plan, const etude_convolution_phase *phase);
+size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan);
 
 /* Bytes of a panel of a phase that is `width` columns wide, and where panel `panel` of group `group` starts. */
 size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,

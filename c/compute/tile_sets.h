@@ -6,6 +6,12 @@
 
 #include "tiles.h"
 
+/* GCC for Windows does not align the stack for these vectors. */
+#if defined(__GNUC__) && defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32)) && \
+    !defined(ETUDE_NO_SIMD_VARIANTS)
+#define ETUDE_TILES_X86 1
+#endif
+
 #if defined(__GNUC__)
 #define TILE_INLINE static inline __attribute__((always_inline))
 #define TILE_UNROLL _Pragma("GCC unroll 16")
@@ -29,5 +35,8 @@ typedef struct etude_quantizer {
 etude_quantizer etude_quantizer_of(float low, float high);
 
 extern const etude_tiles etude_tiles_plain;
+#if defined(ETUDE_TILES_X86)
+extern const etude_tiles etude_tiles_avx512_vnni;
+#endif
 
 #endif /* ETUDE_COMPUTE_TILE_SETS_H_ */

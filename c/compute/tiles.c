@@ -4,8 +4,16 @@
 #include "quantize.h"
 
 const etude_tiles *etude_tiles_at(size_t index) {
-  const etude_tiles *const sets[] = {&etude_tiles_plain};
-  return index < sizeof sets / sizeof sets[0] ? sets[index] : NULL;
+  const etude_tiles *sets[5];
+  size_t count = 0;
+#if defined(ETUDE_TILES_X86)
+  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    sets[count++] = &etude_tiles_avx512_vnni;
+  }
+#endif
+  sets[count++] = &etude_tiles_plain;
+  return index < count ? sets[index] : NULL;
 }
 
 const etude_tiles *etude_tiles_select(void) { return etude_tiles_at(0); }

@@ -21,7 +21,7 @@
 #define ETUDE_TILE_MAX_ROWS 16
 
 typedef struct etude_product_tile {
-  const void *const *x; /* taps of ETUDE_TILE_MAX_ROWS pointers, each to `depth` inputs */
+  const void *const *x; /* taps of ETUDE_TILE_MAX_ROWS pointers, each to `depth` inputs, rounded up to groups */
   size_t taps, depth;
   const void *panel;
   uint32_t rows, cols; /* cols of the panel that are written */

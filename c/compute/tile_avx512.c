@@ -1,0 +1,337 @@
+/* Tiles for AVX-512 (F, BW, DQ, VL), and for integers VNNI, whose instruction multiplies four unsigned bytes by four
+ * signed ones: inputs of the products by int8 are made unsigned by adding 128, weights of four bits already are. */
+#include "tile_sets.h"
+
+#if defined(ETUDE_TILES_X86)
+#include <immintrin.h>
+
+#define TILE_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define VEC_LOAD(from) _mm512_loadu_ps(from)
+#define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
+#define VEC_LOAD_PART(from, count) _mm512_maskz_loadu_ps(first_lanes(count), from)
+#define VEC_STORE_PART(to, value, count) _mm512_mask_storeu_ps(to, first_lanes(count), value)
+#define VEC_SPLAT(value) _mm512_set1_ps(value)
+#define VEC_ADD(a, b) _mm512_add_ps(a, b)
+#define VEC_MAX(a, b) _mm512_max_ps(a, b)
+#define VEC_MIN(a, b) _mm512_min_ps(a, b)
+#define VEC_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define LANES 16
+#define vec __m512
+#define TILE_ROWS 14
+#define TILE_VECS 2
+#define TILE(name) avx512_##name
+
+TILE_INLINE TILE_TARGET __mmask16 first_lanes(uint32_t count) {
+  return (__mmask16)(count >= 16 ? 0xffffu : (1u << count) - 1u);
+}
+
+#include "tile_f32.inc"
+
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")))
+#define INT_ROWS 12 /* more, and the compiler runs out of registers */
+#define QB4_ROWS 7
+
+TILE_INLINE VNNI __m512i load(const void *from) { return _mm512_loadu_si512(from); }
+
+typedef int32_t unaligned_word __attribute__((aligned(1), may_alias));
+
+/* Sums are of this type, as the instruction's result is: between types of one size GCC copies registers. */
+typedef int32_t words __attribute__((vector_size(64)));
+
+TILE_INLINE VNNI words add_products(words sum, __m512i unsigned_bytes, __m512i signed_bytes) {
+  return (words)_mm512_dpbusd_epi32((__m512i)sum, unsigned_bytes, signed_bytes);
+}
+
+/* The same four inputs in all lanes. */
+TILE_INLINE VNNI __m512i four_inputs(const int8_t *from) {
+  return _mm512_set1_epi32(*(const unaligned_word *)(const void *)from);
+}
+
+/* What the requantised results of a tile or row have in common. */
+typedef struct output_s8 {
+  __m512 least, most;
+  __m512i zero;
+} output_s8;
+
+TILE_INLINE VNNI output_s8 output_of(int32_t zero, int32_t low, int32_t high) {
+  output_s8 out;
+  out.least = _mm512_set1_ps((float)(low - zero));
+  out.most = _mm512_set1_ps((float)(high - zero));
+  out.zero = _mm512_set1_epi32(zero);
+  return out;
+}
+
+/* Clamped before it is rounded: the bounds are whole. */
+TILE_INLINE VNNI void store_s8(int8_t *to, __m512i sum, __m512 scale, const output_s8 *out, uint32_t count) {
+  __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+  real = _mm512_min_ps(_mm512_max_ps(real, out->least), out->most);
+  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(real), out->zero));
+  if (count >= 16) {
+    _mm_storeu_si128((__m128i *)(void *)to, bytes);
+  } else {
+    _mm_mask_storeu_epi8(to, first_lanes(count), bytes);
+  }
+}
+
+TILE_INLINE VNNI void store_f32(float *to, __m512 value, const etude_product_tile *t, uint32_t count) {
+  value = _mm512_min_ps(_mm512_set1_ps(t->high), _mm512_max_ps(_mm512_set1_ps(t->low), value));
+  _mm512_mask_storeu_ps(to, first_lanes(count), value);
+}
+
+/* S8, or QD8 if `dynamic`. One function, so that the sums stay in registers. */
+TILE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t rows, const uint32_t vecs,
+                                const bool dynamic) {
+  const char *head = (const char *)t->panel;
+  const char *w = head + vecs * (dynamic ? 192 : 128);
+  const __m512i flip = _mm512_set1_epi8(-128);
+  const void *const *x = t->x;
+  words sums[INT_ROWS][2];
+  TILE_UNROLL
+  for (uint32_t i = 0; i < rows; ++i) {
+    const int32_t shift = dynamic ? -128 - t->row_scale[i * t->row_scale_step].zero : 0;
+    TILE_UNROLL
+    for (uint32_t v = 0; v < vecs; ++v) {
+      sums[i][v] = dynamic ? shift * (words)load(head + (2 * vecs + v) * 64) : (words)load(head + v * 64);
+    }
+  }
+  const size_t depth = t->depth;
+  for (size_t tap = depth == 0 ? 0 : t->taps; tap != 0; --tap) {
+    size_t k = 0;
+    do { /* at least once, which keeps the compiler from moving sums about */
+      __m512i columns[2];
+      TILE_UNROLL
+      for (uint32_t v = 0; v < vecs; ++v) columns[v] = load(w + v * 64);
+      TILE_UNROLL
+      for (uint32_t i = 0; i < rows; ++i) {
+        const __m512i four = _mm512_xor_si512(four_inputs((const int8_t *)x[i] + k), flip);
+        TILE_UNROLL
+        for (uint32_t v = 0; v < vecs; ++v) sums[i][v] = add_products(sums[i][v], four, columns[v]);
+      }
+      k += 4;
+      w += vecs * 64;
+    } while (k < depth);
+    x += ETUDE_TILE_MAX_ROWS;
+  }
+  const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
+  TILE_UNROLL
+  for (uint32_t i = 0; i < rows; ++i) {
+    const __m512 row_scale = _mm512_set1_ps(dynamic ? t->row_scale[i * t->row_scale_step].scale : 1.0f);
+    TILE_UNROLL
+    for (uint32_t v = 0; v < vecs; ++v) {
+      const __m512 scale = _mm512_loadu_ps(head + (vecs + v) * 64);
+      const uint32_t left = t->cols - v * 16;
+      if (dynamic) {
+        const __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps((__m512i)sums[i][v]), row_scale);
+        store_f32((float *)t->y + i * t->y_row + v * 16, _mm512_fmadd_ps(real, scale, _mm512_loadu_ps(head + v * 64)),
+                  t, left);
+      } else {
+        store_s8((int8_t *)t->y + i * t->y_row + v * 16, (__m512i)sums[i][v], scale, &out, left);
+      }
+    }
+  }
+}
+
+#define s8_body(t, rows, vecs) int8_body(t, rows, vecs, false)
+#define qd8_body(t, rows, vecs) int8_body(t, rows, vecs, true)
+
+TILE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows, const uint32_t vecs) {
+  const char *w = (const char *)t->panel;
+  const size_t blocks = t->depth / t->block;
+  const __m512i nibble = _mm512_set1_epi8(15);
+  __m512 sums[QB4_ROWS][2];
+  const int8_t *x[QB4_ROWS];
+  TILE_UNROLL
+  for (uint32_t i = 0; i < rows; ++i) {
+    const __m512 zero = _mm512_set1_ps((float)-t->row_scale[i * t->row_scale_step].zero);
+    x[i] = (const int8_t *)t->x[i];
+    TILE_UNROLL
+    for (uint32_t v = 0; v < vecs; ++v) sums[i][v] = _mm512_mul_ps(zero, _mm512_loadu_ps(w + (vecs + v) * 64));
+  }
+  w += vecs * 128;
+  for (size_t b = 0, k = 0; b < blocks; ++b) {
+    words block_sums[QB4_ROWS][2];
+    TILE_UNROLL
+    for (uint32_t i = 0; i < rows; ++i) {
+      TILE_UNROLL
+      for (uint32_t v = 0; v < vecs; ++v) block_sums[i][v] = (words)_mm512_set1_epi32(t->block_sums[i * blocks + b]);
+    }
+    for (size_t end = k + t->block; k < end; k += 8, w += vecs * 64) {
+      __m512i low[2], high[2];
+      TILE_UNROLL
+      for (uint32_t v = 0; v < vecs; ++v) {
+        _mm_prefetch(w + v * 64 + 2048, _MM_HINT_T0);
+        low[v] = _mm512_and_si512(load(w + v * 64), nibble);
+        high[v] = _mm512_and_si512(_mm512_srli_epi16(load(w + v * 64), 4), nibble);
+      }
+      TILE_UNROLL
+      for (uint32_t i = 0; i < rows; ++i) {
+        TILE_UNROLL
+        for (uint32_t v = 0; v < vecs; ++v) {
+          block_sums[i][v] = add_products(block_sums[i][v], low[v], four_inputs(x[i] + k));
+        }
+      }
+      TILE_UNROLL
+      for (uint32_t i = 0; i < rows; ++i) {
+        TILE_UNROLL
+        for (uint32_t v = 0; v < vecs; ++v) {
+          block_sums[i][v] = add_products(block_sums[i][v], high[v], four_inputs(x[i] + k + 4));
+        }
+      }
+    }
+    TILE_UNROLL
+    for (uint32_t v = 0; v < vecs; ++v, w += 32) {
+      const __m512i half = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)w));
+      const __m512 scale = _mm512_castsi512_ps(_mm512_slli_epi32(half, 16));
+      TILE_UNROLL
+      for (uint32_t i = 0; i < rows; ++i) {
+        sums[i][v] = _mm512_fmadd_ps(_mm512_cvtepi32_ps((__m512i)block_sums[i][v]), scale, sums[i][v]);
+      }
+    }
+  }
+  float *y = (float *)t->y;
+  TILE_UNROLL
+  for (uint32_t i = 0; i < rows; ++i, y += t->y_row) {
+    const __m512 row_scale = _mm512_set1_ps(t->row_scale[i * t->row_scale_step].scale);
+    TILE_UNROLL
+    for (uint32_t v = 0; v < vecs; ++v) {
+      const __m512 bias = _mm512_loadu_ps((const char *)t->panel + v * 64);
+      store_f32(y + v * 16, _mm512_fmadd_ps(sums[i][v], row_scale, bias), t, t->cols - v * 16);
+    }
+  }
+}
+
+#define TILE_CASE(body, rows) \
+  case rows:                  \
+    if (t->cols > 16) {       \
+      body(t, rows, 2);       \
+    } else {                  \
+      body(t, rows, 1);       \
+    }                         \
+    break;
+#define TILE_CASES_TO_7(body) \
+  TILE_CASE(body, 1)          \
+  TILE_CASE(body, 2)          \
+  TILE_CASE(body, 3)          \
+  TILE_CASE(body, 4)          \
+  TILE_CASE(body, 5)          \
+  TILE_CASE(body, 6)          \
+  TILE_CASE(body, 7)
+#define TILE_CASES_TO_12(body) \
+  TILE_CASES_TO_7(body)        \
+  TILE_CASE(body, 8)           \
+  TILE_CASE(body, 9)           \
+  TILE_CASE(body, 10)          \
+  TILE_CASE(body, 11)          \
+  TILE_CASE(body, 12)
+
+VNNI static void vnni_s8(const etude_product_tile *t) {
+  switch (t->rows) {
+    TILE_CASES_TO_12(s8_body)
+    default: break;
+  }
+}
+
+VNNI static void vnni_qd8(const etude_product_tile *t) {
+  switch (t->rows) {
+    TILE_CASES_TO_12(qd8_body)
+    default: break;
+  }
+}
+
+VNNI static void vnni_qb4(const etude_product_tile *t) {
+  switch (t->rows) {
+    TILE_CASES_TO_7(qb4_body)
+    default: break;
+  }
+}
+
+/* Sixteen int8 as words of 16 bits with nothing but their sign above. */
+TILE_INLINE VNNI __m512i widen(const void *from) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+
+TILE_INLINE VNNI __m512i widen_some(const void *from, uint32_t count) {
+  return _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first_lanes(count), from));
+}
+
+#define LOW_HALVES _mm512_set1_epi32(0xffff)
+
+/* `count` channels; weights stay in registers if there are 9 taps. Products of 16 bits, of which the upper weight is 0. */
+TILE_INLINE VNNI void depthwise_s8_block(const etude_depthwise_tile *t, const char *packed, size_t c,
+                                         const uint32_t count, const bool nine) {
+  const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
+  const __m512i bias = load(packed);
+  const __m512 scale = _mm512_loadu_ps(packed + 64);
+  const void *const *x = t->x;
+  int8_t *y = (int8_t *)t->y + c;
+  __m512i weights[9];
+  packed += 128;
+  TILE_UNROLL
+  for (uint32_t k = 0; nine && k < 9; ++k) weights[k] = _mm512_and_si512(widen(packed + k * 16), LOW_HALVES);
+  for (size_t p = 0; p < t->pixels; ++p, x += t->x_step, y += t->y_pixel) {
+    __m512i sum = bias;
+    if (nine) {
+      TILE_UNROLL
+      for (uint32_t k = 0; k < 9; ++k) {
+        sum = _mm512_dpwssd_epi32(sum, widen((const int8_t *)x[k] + c), weights[k]);
+      }
+    } else {
+      for (size_t k = 0; k < t->taps; ++k) {
+        const int8_t *from = (const int8_t *)x[k] + c;
+        const __m512i weight = _mm512_and_si512(widen(packed + k * 16), LOW_HALVES);
+        sum = _mm512_dpwssd_epi32(sum, count >= 16 ? widen(from) : widen_some(from, count), weight);
+      }
+    }
+    store_s8(y, sum, scale, &out, count);
+  }
+}
+
+VNNI static void vnni_depthwise_s8(const etude_depthwise_tile *t) {
+  const char *packed = (const char *)t->packed;
+  size_t c = 0;
+  for (; c + 16 <= t->channels; c += 16, packed += 16 * (8 + t->taps)) {
+    if (t->taps == 9) {
+      depthwise_s8_block(t, packed, c, 16, true);
+    } else {
+      depthwise_s8_block(t, packed, c, 16, false);
+    }
+  }
+  if (c < t->channels) depthwise_s8_block(t, packed, c, (uint32_t)(t->channels - c), false);
+}
+
+VNNI static etude_row_scale avx512_quantize_row(int8_t *q, const float *x, size_t count) {
+  __m512 low = _mm512_setzero_ps(), high = low;
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m512 values = _mm512_loadu_ps(x + i);
+    low = _mm512_min_ps(values, low);
+    high = _mm512_max_ps(values, high);
+  }
+  const __m512 rest = _mm512_maskz_loadu_ps(first_lanes((uint32_t)(count - i)), x + i);
+  low = _mm512_min_ps(rest, low);
+  high = _mm512_max_ps(rest, high);
+  const etude_quantizer by = etude_quantizer_of(_mm512_reduce_min_ps(low), _mm512_reduce_max_ps(high));
+  const output_s8 out = output_of(by.row.zero, -128, 127);
+  const __m512 factor = _mm512_set1_ps(by.factor);
+  for (i = 0; i < count; i += 16) {
+    const uint32_t left = count - i < 16 ? (uint32_t)(count - i) : 16;
+    __m512 real = _mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(left), x + i), factor);
+    real = _mm512_min_ps(_mm512_max_ps(real, out.least), out.most);
+    const __m512i whole = _mm512_add_epi32(_mm512_cvtps_epi32(real), out.zero);
+    _mm_mask_storeu_epi8(q + i, first_lanes(left), _mm512_cvtepi32_epi8(whole));
+  }
+  return by.row;
+}
+
+const etude_tiles etude_tiles_avx512_vnni = {
+    4,
+    {{TILE_ROWS, TILE_COLS, LANES, 1, 0, avx512_f32},
+     {INT_ROWS, 32, 16, 4, 128, vnni_s8},
+     {INT_ROWS, 32, 16, 4, 128, vnni_qd8},
+     {QB4_ROWS, 32, 16, 4, 0, vnni_qb4}},
+    {LANES, 16},
+    {avx512_depthwise_f32, vnni_depthwise_s8},
+    avx512_quantize_row,
+};
+
+#endif
