@@ -4,9 +4,9 @@
  * input is copied to a plane with its padding, band by band, split by the remainders of rows and columns modulo the
  * stride: then each tap of the kernel is an offset, the same for all output positions, and these lie side by side.
  */
+#include "compute/simd.h"
 #include "convolution.h"
 #include "gemm.h"
-#include "simd.h"
 
 /* The largest plane (floats) that the input is copied to, padding included, and the size aimed at. */
 #define PLANE_LIMIT 65536u

@@ -2,10 +2,10 @@
  * The patches are gathered block by block, just before they are multiplied (gemm.h), or are the input itself where
  * the kernel is 1x1. K runs over kernel positions and channels in the order in which the weights lie in memory.
  */
+#include "compute/simd.h"
 #include "convolution.h"
 #include "dtype.h"
 #include "gemm.h"
-#include "simd.h"
 
 /* Can the three spatial dimensions be walked with one stride? Sets it. */
 static bool flat(const etude_volume *v, size_t *stride) {

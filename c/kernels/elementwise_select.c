@@ -1,7 +1,7 @@
 /* Elementwise operators that choose, clamp, blend and copy. */
 #include "elementwise.h"
 
-#include "simd.h"
+#include "compute/simd.h"
 #include "strided.h"
 
 /* ----- clamp ----- */

@@ -4,8 +4,8 @@
  * memory, and a worker's scratch memory is allocated beforehand. */
 #include "gemm.h"
 
+#include "compute/simd.h"
 #include "dtype.h"
-#include "simd.h"
 
 /* From here on a is read often enough for packing b to pay. */
 #define PACK_ROWS 24u

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "args.h"
+#include "compute/simd.h"
 #include "dtype.h"
-#include "simd.h"
 #include "strided.h"
 
 /* Elements that are converted at a time. */

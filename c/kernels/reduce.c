@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/simd.h"
 #include "dtype.h"
-#include "simd.h"
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);

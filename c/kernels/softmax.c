@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "args.h"
+#include "compute/simd.h"
 #include "dtype.h"
-#include "simd.h"
 #include "strided.h"
 
 /* Lines of `count` elements, `stride` apart. */

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "compute/simd.h"
 #include "dtype.h"
-#include "simd.h"
 
 void etude_view_of(etude_view *out, const etude_tensor *tensor) {
   out->rank = tensor->rank;

@@ -11,10 +11,10 @@ trap 'rm -rf "$out"' EXIT
 
 "$python" "$here/embed.py" "$out/models.h" "$@"
 flags="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2 -ffunction-sections -fdata-sections -std=c99"
-for source in "$root"/c/core/*.c "$root"/c/kernels/*.c "$here/firmware.c"; do
+for source in "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$here/firmware.c"; do
   standalone=$(case $source in */c/core/*) echo -ffreestanding ;; *) echo -fno-math-errno ;; esac)
   # shellcheck disable=SC2086
-  arm-none-eabi-gcc $flags $standalone -DETUDE_BUILD -DNDEBUG -Wall -Wextra -I"$root/include" -I"$out" \
+  arm-none-eabi-gcc $flags $standalone -DETUDE_BUILD -DNDEBUG -Wall -Wextra -I"$root/include" -I"$root/c" -I"$out" \
     -c "$source" -o "$out/$(basename "$(dirname "$source")")_$(basename "$source" .c).o"
 done
 # shellcheck disable=SC2086

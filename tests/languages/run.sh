@@ -59,7 +59,7 @@ check "ctypes" "$python" "$here/consumer_ctypes.py" "$prefix/lib/libetude.so.0" 
 
 # Without the build system: the sources, straight to the compiler.
 build "plain cc" cc -std=c99 -O1 -D_POSIX_C_SOURCE=200809L -DETUDE_HAS_PORTABLE_KERNELS -I"$root/include" -I"$root/c" \
-  "$root"/c/core/*.c "$root"/c/kernels/*.c "$root"/c/platform/posix/*.c "$root"/c/host/*.c $(find "$root/c/backends" -name '*.c') \
+  "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$root"/c/platform/posix/*.c "$root"/c/host/*.c $(find "$root/c/backends" -name '*.c') \
   "$here/consumer.c" -lm -lpthread -o "$work/plain"
 check "plain cc" "$work/plain" "$model"
 

@@ -3,16 +3,10 @@
  * vector registers, get single floats in the place of vectors, which works out as ordinary unrolled code. */
 #include "simd.h"
 
-#include <math.h>
 #include <string.h>
 
-#if defined(__GNUC__)
-#define SIMD_INLINE static inline __attribute__((always_inline))
-#define SIMD_UNROLL _Pragma("GCC unroll 16")
-#else
-#define SIMD_INLINE static inline
-#define SIMD_UNROLL
-#endif
+#include "floats.h"
+#include "isa.h"
 
 /* Element by element, 16 columns at a time, so that whole lines are written. Words, since floats need not keep the bits
    of every nan. */
@@ -41,13 +35,13 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define LANES 4
 #define vec vec4
 
-SIMD_INLINE vec max_of_4(vec a, vec b) {
+ETUDE_INLINE vec max_of_4(vec a, vec b) {
   typedef int32_t mask __attribute__((vector_size(16)));
   const mask larger = (mask)(a > b);
   return (vec)(((mask)a & larger) | ((mask)b & ~larger));
 }
 
-SIMD_INLINE float largest_of_4(vec value) {
+ETUDE_INLINE float largest_of_4(vec value) {
   const float low = value[0] > value[1] ? value[0] : value[1], high = value[2] > value[3] ? value[2] : value[3];
   return low > high ? low : high;
 }
@@ -64,7 +58,7 @@ SIMD_INLINE float largest_of_4(vec value) {
 #endif
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
+ETUDE_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
   const vec a = VEC_LOAD(from), b = VEC_LOAD(from + from_row);
   const vec c = VEC_LOAD(from + 2 * from_row), d = VEC_LOAD(from + 3 * from_row);
   const vec ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
@@ -96,33 +90,28 @@ SIMD_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, ptr
 #define SIMD(name) plain_##name
 #include "simd.inc"
 
-/* GCC for Windows does not align the stack for these vectors. */
-#if defined(__GNUC__) && defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32)) && \
-    !defined(ETUDE_NO_SIMD_VARIANTS)
-#define WITH_VARIANTS 1
+#if defined(ETUDE_WITH_X86_VARIANTS)
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2,fma")))
-
-SIMD_INLINE AVX2 float sum_of_8(__m256 value) {
+ETUDE_INLINE ETUDE_TARGET_AVX2 float sum_of_8(__m256 value) {
   __m128 sum = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
   sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
   return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
 }
 
-SIMD_INLINE AVX2 float largest_of_8(__m256 value) {
+ETUDE_INLINE ETUDE_TARGET_AVX2 float largest_of_8(__m256 value) {
   __m128 best = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
   best = _mm_max_ps(best, _mm_movehl_ps(best, best));
   return _mm_cvtss_f32(_mm_max_ss(best, _mm_movehdup_ps(best)));
 }
 
 /* Halves of rows i and i + 4 beside each other, then two rounds of interleaving within the halves. */
-SIMD_INLINE AVX2 __m256 row_halves(const float *low, const float *high) {
+ETUDE_INLINE ETUDE_TARGET_AVX2 __m256 row_halves(const float *low, const float *high) {
   return _mm256_blend_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm256_broadcast_ps((const __m128 *)high), 0xf0);
 }
 
-SIMD_INLINE AVX2 void transpose_8(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
-  SIMD_UNROLL
+ETUDE_INLINE ETUDE_TARGET_AVX2 void transpose_8(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
+  ETUDE_UNROLL
   for (ptrdiff_t half = 0; half < 2; ++half) {
     const float *column = from + 4 * half;
     float *out = to + 4 * half * to_row;
@@ -153,22 +142,20 @@ SIMD_INLINE AVX2 void transpose_8(float *to, ptrdiff_t to_row, const float *from
 #define vec __m256
 #define TILE_ROWS 6
 #define TILE_VECS 2
-#define SIMD_TARGET AVX2
+#define SIMD_TARGET ETUDE_TARGET_AVX2
 #define SIMD(name) avx2_##name
 #include "simd.inc"
 
-#define AVX512 __attribute__((target("avx512f,avx2,fma")))
-
 /* Quarters of rows i, i + 4, i + 8 and i + 12 beside each other; then as transpose_8. */
-SIMD_INLINE AVX512 __m512 row_quarters(const float *from, ptrdiff_t from_row) {
+ETUDE_INLINE ETUDE_TARGET_AVX512 __m512 row_quarters(const float *from, ptrdiff_t from_row) {
   __m512 row = _mm512_castps128_ps512(_mm_loadu_ps(from));
   row = _mm512_mask_broadcast_f32x4(row, 0x00f0, _mm_loadu_ps(from + 4 * from_row));
   row = _mm512_mask_broadcast_f32x4(row, 0x0f00, _mm_loadu_ps(from + 8 * from_row));
   return _mm512_mask_broadcast_f32x4(row, 0xf000, _mm_loadu_ps(from + 12 * from_row));
 }
 
-SIMD_INLINE AVX512 void transpose_16(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
-  SIMD_UNROLL
+ETUDE_INLINE ETUDE_TARGET_AVX512 void transpose_16(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row) {
+  ETUDE_UNROLL
   for (ptrdiff_t quarter = 0; quarter < 4; ++quarter) {
     const float *column = from + 4 * quarter;
     float *out = to + 4 * quarter * to_row;
@@ -197,15 +184,17 @@ SIMD_INLINE AVX512 void transpose_16(float *to, ptrdiff_t to_row, const float *f
 #define vec __m512
 #define TILE_ROWS 12
 #define TILE_VECS 2
-#define SIMD_TARGET AVX512
+#define SIMD_TARGET ETUDE_TARGET_AVX512
 #define SIMD(name) avx512_##name
 #include "simd.inc"
 #endif
 
-const etude_simd *etude_simd_select(void) {
-#if defined(WITH_VARIANTS)
-  if (__builtin_cpu_supports("avx512f")) return &avx512_table;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2_table;
+const etude_simd *etude_simd_at(size_t index) {
+#if defined(ETUDE_WITH_X86_VARIANTS)
+  if (etude_isa_has(ETUDE_ISA_AVX512) && index-- == 0) return &avx512_table;
+  if (etude_isa_has(ETUDE_ISA_AVX2) && index-- == 0) return &avx2_table;
 #endif
-  return &plain_table;
+  return index == 0 ? &plain_table : NULL;
 }
+
+const etude_simd *etude_simd_select(void) { return etude_simd_at(0); }

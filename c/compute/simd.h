@@ -3,10 +3,11 @@
  * simd.inc is compiled once per instruction set into a constant table; nothing is remembered between calls. On
  * processors and compilers without variants there is one table. Strides count floats.
  */
-#ifndef ETUDE_KERNELS_SIMD_H_
-#define ETUDE_KERNELS_SIMD_H_
+#ifndef ETUDE_COMPUTE_SIMD_H_
+#define ETUDE_COMPUTE_SIMD_H_
 
-#include "etude/base.h"
+#include <stddef.h>
+#include <stdint.h>
 
 /* Bounds of a tile over all variants; `tile_cols` of each divides the latter. */
 #define ETUDE_TILE_MAX_ROWS 12
@@ -64,6 +65,8 @@ typedef struct etude_simd {
   void (*transpose)(void *to, ptrdiff_t to_row, const void *from, ptrdiff_t from_row, size_t rows, size_t cols);
 } etude_simd;
 
+/* The best tables of this processor; all that it runs, best first, NULL from their number on (isa.h). */
 const etude_simd *etude_simd_select(void);
+const etude_simd *etude_simd_at(size_t index);
 
-#endif /* ETUDE_KERNELS_SIMD_H_ */
+#endif /* ETUDE_COMPUTE_SIMD_H_ */
