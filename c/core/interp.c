@@ -267,8 +267,8 @@ static etude_status instruction_error(const etude_method *method, etude_status s
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   const etude_operator op = method->operators[instruction->index];
-  etude_kernel_context ctx = {method->program->runtime, op, instruction, method, error};
-  return op.kernel->function(&ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+  etude_kernel_call call = {{op.table->self}, method->program->runtime, op.kernel, instruction, method, error};
+  return op.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
 }
 
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {

@@ -2,14 +2,16 @@
 #include "deps.h"
 #include "method.h"
 
-void *etude_kernel_self(const etude_kernel_context *ctx) { return ctx->op.table->self; }
+static const etude_kernel_call *call_of(const etude_kernel_context *ctx) {
+  return (const etude_kernel_call *)(const void *)ctx;
+}
 
-const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->op.kernel->name; }
+const char *etude_kernel_name(const etude_kernel_context *ctx) { return call_of(ctx)->kernel->name; }
 
 etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  etude_error_set_v(ctx->error, status, format, list);
+  etude_error_set_v(call_of(ctx)->error, status, format, list);
   va_end(list);
   return status;
 }
@@ -29,22 +31,25 @@ static bool is_read_too(const etude_instruction *instruction, const etude_tensor
 /* A kernel has looked at the sizes of its arguments by then: none of them may change under it. */
 etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
   if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
-      is_read_too(ctx->call, out)) {
-    return etude_error_set(ctx->error, ETUDE_INVALID_PROGRAM,
+      is_read_too(call_of(ctx)->instruction, out)) {
+    return etude_error_set(call_of(ctx)->error, ETUDE_INVALID_PROGRAM,
                            "the result %T is an argument too, and would change its sizes", out);
   }
-  return etude_method_resize(ctx->method, out, sizes, rank, ctx->error);
+  return etude_method_resize(call_of(ctx)->method, out, sizes, rank, call_of(ctx)->error);
 }
 
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
-  void *data = etude_method_scratch(ctx->method, size);
+  void *data = etude_method_scratch(call_of(ctx)->method, size);
   if (data == NULL)
-    etude_error_set(ctx->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had", size);
+    etude_error_set(call_of(ctx)->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had",
+                    size);
   return data;
 }
 
 void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
-  etude_runtime_parallel_for(ctx->runtime, count, task, arg);
+  etude_runtime_parallel_for(call_of(ctx)->runtime, count, task, arg);
 }
 
-size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return etude_runtime_worker_count(ctx->runtime); }
+size_t etude_kernel_worker_count(const etude_kernel_context *ctx) {
+  return etude_runtime_worker_count(call_of(ctx)->runtime);
+}

@@ -202,14 +202,15 @@ struct etude_method {
   char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 };
 
-/* A call of a kernel. Before a method is loaded there is none, and then only the kernel itself may be asked about. */
-struct etude_kernel_context {
+/* A call of a kernel, which sees its context alone. */
+typedef struct etude_kernel_call {
+  etude_kernel_context ctx; /* first */
   const etude_runtime *runtime;
-  etude_operator op;
-  const etude_instruction *call;
+  const etude_kernel *kernel;
+  const etude_instruction *instruction;
   etude_method *method; /* gives memory */
   etude_error *error;
-};
+} etude_kernel_call;
 
 struct etude_execute_context {
   etude_method *method;

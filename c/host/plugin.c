@@ -1,8 +1,8 @@
-/* Plugins: shared libraries with backends. A plugin reaches the host through a table of functions and nothing else;
+/* Plugins: shared libraries with backends and kernels. A plugin reaches the host through a table of functions and nothing else;
  * it is opened with its symbols kept to itself, so that two plugins can't meet.
  *
- * The record of a plugin is made with the runtime's allocator. Its backends stand in the runtime's registry like all
- * others; the record only remembers their names, to take them out again before the code that they run goes away. */
+ * The record of a plugin is made with the runtime's allocator. Its backends and kernels stand in the runtime's registries
+ * like all others; the record only remembers which they are, to take them out again before their code goes away. */
 #include "etude/plugin.h"
 
 #include <string.h>
@@ -17,9 +17,16 @@ typedef struct plugin_backend {
   char name[ETUDE_BACKEND_NAME_SIZE];
 } plugin_backend;
 
+typedef struct plugin_kernels {
+  struct plugin_kernels *next; /* registered later */
+  const etude_kernel *kernels;
+  uint32_t count;
+} plugin_kernels;
+
 struct etude_plugin_registrar {
   etude_runtime *runtime;
   plugin_backend *backends;
+  plugin_kernels *kernels;
 };
 
 struct etude_plugin_library {
@@ -66,6 +73,37 @@ static etude_status register_backend(etude_plugin_registrar *registrar, const ch
   return ETUDE_OK;
 }
 
+static etude_status add_kernels(etude_plugin_registrar *registrar, const etude_kernel *kernels, uint32_t count,
+                                void *self, void (*release)(void *self), etude_error *error) {
+  const etude_allocator *allocator = etude_runtime_allocator(registrar->runtime);
+  const uint32_t before = etude_runtime_kernel_count(registrar->runtime);
+  plugin_kernels **end = &registrar->kernels;
+  plugin_kernels *record;
+  etude_status status;
+
+  record = allocator->alloc(allocator->self, sizeof *record, sizeof(void *));
+  if (record == NULL) {
+    return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a plugin's kernels");
+  }
+  status = etude_runtime_add_kernels_with(registrar->runtime, kernels, count, self, release, error);
+  if (status == ETUDE_OK && etude_runtime_kernel_count(registrar->runtime) == before) {
+    /* The registry lets the same table pass again; here it would be taken out twice. */
+    status = etude_error_set(error, ETUDE_ALREADY_REGISTERED, "the kernels are registered already, or there are none");
+  }
+  if (status != ETUDE_OK) {
+    allocator->free(allocator->self, record, sizeof *record);
+    return status;
+  }
+  record->next = NULL;
+  record->kernels = kernels;
+  record->count = count;
+  while (*end != NULL) {
+    end = &(*end)->next;
+  }
+  *end = record;
+  return ETUDE_OK;
+}
+
 static const etude_allocator *allocator_of(const etude_plugin_registrar *registrar) {
   return etude_runtime_allocator(registrar->runtime);
 }
@@ -78,6 +116,7 @@ static const etude_host_api host_api = {
     sizeof(etude_host_api),
     ETUDE_ABI_VERSION,
     register_backend,
+    add_kernels,
     allocator_of,
     hooks_of,
     etude_error_set,
@@ -110,6 +149,12 @@ static const etude_host_api host_api = {
     etude_execute_context_option_int,
     etude_execute_context_option_string,
     etude_execute_context_worker_count,
+    etude_kernel_name,
+    etude_kernel_fail,
+    etude_kernel_resize,
+    etude_kernel_scratch,
+    etude_kernel_parallel_for,
+    etude_kernel_worker_count,
 };
 
 /* ---- loading ---- */
@@ -141,7 +186,8 @@ static etude_status ask_plugin(void *library, const char *path, const etude_plug
                            "plugin %q was built for ABI version %u, this library has %u: build it again", path,
                            plugin->abi_version, (uint32_t)ETUDE_ABI_VERSION);
   }
-  if (plugin->struct_size < sizeof *plugin || plugin->register_backends == NULL) {
+  if (plugin->struct_size < offsetof(etude_plugin, register_all) + sizeof plugin->register_all ||
+      plugin->register_all == NULL) {
     return fail(error, path, ETUDE_INVALID_ARGUMENT, "its description is incomplete");
   }
   *out_plugin = plugin;
@@ -159,8 +205,8 @@ static bool is_registered(etude_runtime *runtime, const plugin_backend *record) 
   return false;
 }
 
-/* Take out what is registered, and forget the record. The library stays open. */
-static void drop_backends(etude_plugin_library *library) {
+/* Take out what is registered, and forget the records. The library stays open. */
+static void drop_all(etude_plugin_library *library) {
   const etude_allocator *allocator = etude_runtime_allocator(library->registrar.runtime);
 
   while (library->registrar.backends != NULL) {
@@ -172,6 +218,13 @@ static void drop_backends(etude_plugin_library *library) {
     }
     allocator->free(allocator->self, record, sizeof *record);
   }
+  while (library->registrar.kernels != NULL) {
+    plugin_kernels *record = library->registrar.kernels;
+
+    library->registrar.kernels = record->next;
+    (void)etude_runtime_remove_kernels(library->registrar.runtime, record->kernels, NULL);
+    allocator->free(allocator->self, record, sizeof *record);
+  }
 }
 
 static etude_status register_all(etude_plugin_library *library, const char *path, etude_error *error) {
@@ -181,9 +234,9 @@ static etude_status register_all(etude_plugin_library *library, const char *path
   if (status != ETUDE_OK) {
     return status;
   }
-  status = plugin->register_backends(&host_api, &library->registrar, error);
-  if (status == ETUDE_OK && library->registrar.backends == NULL) {
-    return fail(error, path, ETUDE_INVALID_ARGUMENT, "it registers no backend");
+  status = plugin->register_all(&host_api, &library->registrar, error);
+  if (status == ETUDE_OK && library->registrar.backends == NULL && library->registrar.kernels == NULL) {
+    return fail(error, path, ETUDE_INVALID_ARGUMENT, "it registers no backend and no kernel");
   }
   return status;
 }
@@ -205,6 +258,7 @@ etude_status etude_plugin_load(etude_runtime *runtime, const char *path, etude_p
   }
   library->registrar.runtime = runtime;
   library->registrar.backends = NULL;
+  library->registrar.kernels = NULL;
   status = open_library(path, &library->library, error);
   if (status == ETUDE_OK) {
     status = register_all(library, path, error);
@@ -212,7 +266,7 @@ etude_status etude_plugin_load(etude_runtime *runtime, const char *path, etude_p
       *out_library = library;
       return ETUDE_OK;
     }
-    drop_backends(library);
+    drop_all(library);
     etude_os_library_close(library->library);
   }
   allocator->free(allocator->self, library, sizeof *library);
@@ -226,6 +280,16 @@ const char *etude_plugin_backend(const etude_plugin_library *library, uint32_t i
     record = record->next;
   }
   return record != NULL ? record->name : NULL;
+}
+
+const char *etude_plugin_operator(const etude_plugin_library *library, uint32_t index) {
+  const plugin_kernels *record = library->registrar.kernels;
+
+  while (record != NULL && index >= record->count) {
+    index -= record->count;
+    record = record->next;
+  }
+  return record != NULL ? record->kernels[index].name : NULL;
 }
 
 etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *error) {
@@ -245,7 +309,17 @@ etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *err
       return ETUDE_INVALID_STATE;
     }
   }
-  drop_backends(library);
+  for (const plugin_kernels *record = library->registrar.kernels; record != NULL; record = record->next) {
+    const uint32_t users = etude_runtime_kernel_users(library->registrar.runtime, record->kernels);
+
+    if (users > 0) {
+      etude_error_set(error, ETUDE_INVALID_STATE,
+                      "the plugin's kernels are in use by %u operators of loaded methods: free these first", users);
+      etude_error_subject(error, record->kernels[0].name);
+      return ETUDE_INVALID_STATE;
+    }
+  }
+  drop_all(library);
   etude_os_library_close(library->library);
   allocator = etude_runtime_allocator(library->registrar.runtime);
   allocator->free(allocator->self, library, sizeof *library);

@@ -214,13 +214,12 @@ static etude_status add(const etude_host_api *host, etude_plugin_registrar *regi
   return status;
 }
 
-static etude_status register_backends(const etude_host_api *host, etude_plugin_registrar *registrar,
-                                      etude_error *error) {
+static etude_status register_all(const etude_host_api *host, etude_plugin_registrar *registrar, etude_error *error) {
   const etude_status status = add(host, registrar, "ScaleBackend", &scale_vtable, error);
   return status == ETUDE_OK ? add(host, registrar, "ScaleRawBackend", &raw_vtable, error) : status;
 }
 
 const etude_plugin *etude_plugin_entry(uint32_t host_abi) {
-  static const etude_plugin plugin = {sizeof(etude_plugin), ETUDE_ABI_VERSION, "scale", register_backends};
+  static const etude_plugin plugin = {sizeof(etude_plugin), ETUDE_ABI_VERSION, "scale", register_all};
   return host_abi == ETUDE_ABI_VERSION ? &plugin : NULL;
 }

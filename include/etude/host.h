@@ -40,7 +40,7 @@ ETUDE_API void etude_host_hooks_free(etude_hooks *hooks);
 typedef struct etude_plugin_library etude_plugin_library;
 
 /**
- * Load the shared library at @p path and register its backends. The path is taken as it is: nothing is searched.
+ * Load the shared library at @p path and register its backends and kernels. The path is taken as it is: nothing is searched.
  * Nothing stays registered or loaded on failure: ::ETUDE_NOT_FOUND (no such file), ::ETUDE_ACCESS_FAILED (the system
  * can't load it, with its reason), ::ETUDE_INVALID_ARGUMENT (no plugin), ::ETUDE_NOT_SUPPORTED (built for another
  * ABI version), ::ETUDE_ALREADY_REGISTERED (a name in use), or what the plugin returned. A set-up call, as
@@ -52,9 +52,12 @@ ETUDE_API etude_status etude_plugin_load(etude_runtime *runtime, const char *pat
 /** Name of backend @p index of the plugin, NULL beyond the last. Lives until the plugin is unloaded. */
 ETUDE_API const char *etude_plugin_backend(const etude_plugin_library *library, uint32_t index);
 
+/** Operator @p index for which the plugin has a kernel, NULL beyond the last. Lives until the plugin is unloaded. */
+ETUDE_API const char *etude_plugin_operator(const etude_plugin_library *library, uint32_t index);
+
 /**
- * Take the plugin's backends out and unload the library, before the runtime is freed. ::ETUDE_INVALID_STATE, changing
- * nothing, while a loaded method uses one of them. NULL is fine. Schemas read from the runtime die with it.
+ * Take the plugin's backends and kernels out and unload the library, before the runtime is freed. ::ETUDE_INVALID_STATE,
+ * changing nothing, while a loaded method uses one of them. NULL is fine. Schemas read from the runtime die with it.
  */
 ETUDE_API etude_status etude_plugin_unload(etude_plugin_library *library, etude_error *error);
 

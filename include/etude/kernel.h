@@ -20,8 +20,10 @@
 extern "C" {
 #endif
 
-/** What a kernel may ask of the method that calls it. Valid during the call. */
-typedef struct etude_kernel_context etude_kernel_context;
+/** What a kernel may ask of the method that calls it. Valid during the call; made by the library alone, and longer. */
+typedef struct etude_kernel_context {
+  void *self; /**< of the table's registration (::etude_runtime_add_kernels_with); NULL where it has none */
+} etude_kernel_context;
 
 /** A kernel. Returns ::ETUDE_OK or what ::etude_kernel_fail returned. */
 typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
@@ -47,7 +49,7 @@ typedef struct etude_kernel_traits {
    * Optional. Bytes of scratch memory that a call with such arguments takes: the sum of what it asks of
    * ::etude_kernel_scratch, each rounded up to ::ETUDE_MEMORY_ALIGNMENT. Asked before anything runs: tensors have
    * their largest sizes and no data, and a number that the program computes is None. SIZE_MAX where it can't be
-   * told. Of @p ctx only what is asked of the kernel itself may be used, such as ::etude_kernel_self. NULL = none is
+   * told. Of @p ctx only `self` and ::etude_kernel_worker_count may be used. NULL = none is
    * taken.
    */
   size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
@@ -59,9 +61,6 @@ typedef struct etude_kernel {
   etude_kernel_function function;
   const etude_kernel_traits *traits; /**< NULL = there is nothing to say */
 } etude_kernel;
-
-/** `self` of the table's registration (::etude_runtime_add_kernels_with); NULL where it has none. */
-ETUDE_API void *etude_kernel_self(const etude_kernel_context *ctx);
 
 /** The name under which the kernel was called, with overload. Lives as long as it is registered. */
 ETUDE_API const char *etude_kernel_name(const etude_kernel_context *ctx);

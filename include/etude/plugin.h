@@ -1,5 +1,6 @@
 /** @file
- * FOR AUTHORS of plugins: backends in a shared library that a host loads at run time (::etude_plugin_load in host.h).
+ * FOR AUTHORS of plugins: backends and kernels in a shared library that a host loads at run time (::etude_plugin_load
+ * in host.h).
  *
  * A plugin exports one function, ::etude_plugin_entry, and needs no symbol of etude: whatever it calls is in the
  * table that it is given. So it needs nothing to link with, can't bring along a second copy of the library, and
@@ -15,12 +16,12 @@
 extern "C" {
 #endif
 
-/** Where a plugin registers its backends. Valid during ::etude_plugin.register_backends. */
+/** Where a plugin registers what it has. Valid during ::etude_plugin.register_all. */
 typedef struct etude_plugin_registrar etude_plugin_registrar;
 
 /**
  * The functions of the host. Each does what the function of its name does; slots are only ever appended.
- * The table lives as long as the plugin is loaded: keep its address in the `self` of your backends.
+ * The table lives as long as the plugin is loaded: keep its address in the `self` of your backends and kernels.
  */
 typedef struct etude_host_api {
   uint32_t struct_size;
@@ -29,6 +30,9 @@ typedef struct etude_host_api {
   /** As ::etude_runtime_register_backend, for the runtime that loads the plugin. */
   etude_status (*register_backend)(etude_plugin_registrar *registrar, const char *name, const etude_backend *backend,
                                    void *self, etude_error *error);
+  /** As ::etude_runtime_add_kernels_with; a table that is registered already is refused. */
+  etude_status (*add_kernels)(etude_plugin_registrar *registrar, const etude_kernel *kernels, uint32_t count,
+                              void *self, void (*release)(void *self), etude_error *error);
   const etude_allocator *(*allocator)(const etude_plugin_registrar *registrar); /**< of that runtime; lives as long */
   const etude_hooks *(*hooks)(const etude_plugin_registrar *registrar);         /**< of that runtime; lives as long */
 
@@ -75,6 +79,13 @@ typedef struct etude_host_api {
   etude_status (*execute_context_option_string)(const etude_execute_context *ctx, const char *key, char *out_value,
                                                 size_t size, etude_error *error);
   size_t (*execute_context_worker_count)(const etude_execute_context *ctx);
+
+  const char *(*kernel_name)(const etude_kernel_context *ctx);
+  etude_status (*kernel_fail)(etude_kernel_context *ctx, etude_status status, const char *format, ...);
+  etude_status (*kernel_resize)(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank);
+  void *(*kernel_scratch)(etude_kernel_context *ctx, size_t size);
+  void (*kernel_parallel_for)(etude_kernel_context *ctx, size_t count, etude_task task, void *arg);
+  size_t (*kernel_worker_count)(const etude_kernel_context *ctx);
 } etude_host_api;
 
 /** What a plugin says of itself. */
@@ -84,11 +95,11 @@ typedef struct etude_plugin {
   const char *name;     /**< for messages */
 
   /**
-   * Register one or several backends through `host->register_backend`. A plugin may be loaded into several runtimes:
-   * state belongs into the `self` of a backend, made here for each and ended by its `release`. On failure the
-   * host takes out again what was registered.
+   * Register backends and tables of kernels through @p host, at least one. A plugin may be loaded into several
+   * runtimes: state belongs into a `self`, made here for each and ended by its `release`. On failure the host takes out
+   * again what was registered.
    */
-  etude_status (*register_backends)(const etude_host_api *host, etude_plugin_registrar *registrar, etude_error *error);
+  etude_status (*register_all)(const etude_host_api *host, etude_plugin_registrar *registrar, etude_error *error);
 } etude_plugin;
 
 #if defined(_WIN32)

@@ -46,7 +46,7 @@ ETUDE_API etude_status etude_runtime_add_kernels(etude_runtime *runtime, const e
                                                  etude_error *error);
 
 /**
- * The same, with a @p self for ::etude_kernel_self. @p release (may be NULL) is called with it once, when the table
+ * The same, with a @p self for ::etude_kernel_context. @p release (may be NULL) is called with it once, when the table
  * has been taken out or the runtime is freed: the table may die then. It is not called by a call that fails, or that
  * finds the table there already.
  */

@@ -89,7 +89,7 @@ typedef struct adder {
 } adder;
 
 static etude_status add_biased(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
-  adder *self = etude_kernel_self(ctx);
+  adder *self = ctx->self;
   const etude_tensor *a = args[0]->as.tensor;
   const etude_tensor *b = args[1]->as.tensor;
   etude_tensor *out = args[3]->as.tensor;

@@ -226,7 +226,7 @@ static void test_plugins_that_are_refused(void) {
   etude_plugin_library *library;
 
   expect_refused("bad_plugin_0.so", ETUDE_ACCESS_FAILED, "the device does not answer");
-  expect_refused("bad_plugin_1.so", ETUDE_INVALID_ARGUMENT, "registers no backend");
+  expect_refused("bad_plugin_1.so", ETUDE_INVALID_ARGUMENT, "registers no backend and no kernel");
   expect_refused("bad_plugin_2.so", ETUDE_ALREADY_REGISTERED, "'NullBackend'");
   expect_refused("bad_plugin_3.so", ETUDE_NOT_SUPPORTED, "was built for ABI version 3, this library has 2");
   expect_refused("bad_plugin_4.so", ETUDE_INVALID_ARGUMENT, "incomplete");
@@ -258,6 +258,101 @@ static void test_each_allocation_of_loading_fails(void) {
       return;
     }
     CHECK_STATUS(ETUDE_OUT_OF_MEMORY, status, &b.error);
+    CHECK(bench_close(&b));
+  }
+  CHECK(!"success within 50 calls");
+}
+
+/* ---- plugins with kernels ---- */
+
+static void run_blend(etude_method *method, float offset, etude_error *error) {
+  float a[6] = {0, 1, 2, 3, 4, 5};
+  float b[6] = {4, 5, 6, 7, 8, 9};
+  tensor_view views[2];
+  etude_value inputs[2];
+  etude_value output;
+
+  inputs[0] = *view_tensor(&views[0], ETUDE_FLOAT, a, 2, 2, 3);
+  inputs[1] = *view_tensor(&views[1], ETUDE_FLOAT, b, 2, 2, 3);
+  CHECK_OK(etude_method_set_inputs(method, inputs, 2, error), error);
+  CHECK_OK(etude_method_execute(method, error), error);
+  CHECK_OK(etude_method_get_output(method, 0, &output, error), error);
+  for (int i = 0; i < 6; i++) {
+    CHECK(((const float *)output.as.tensor->data)[i] == (float)i + 1.0f + offset);
+  }
+}
+
+static void test_a_plugin_brings_kernels(void) {
+  bench b;
+  etude_plugin_library *library = NULL;
+  etude_plugin_library *again = NULL;
+  etude_method *method = NULL;
+  char text[64];
+
+  CHECK_OK(bench_open(&b), &b.error);
+  CHECK_OK(bench_load(&b, "kernels.pte", NULL, NULL), &b.error);
+  const uint32_t before = etude_runtime_kernel_count(b.runtime);
+  CHECK_OK(etude_program_missing_operator(b.program, 0, 0, text, sizeof text, &b.error), &b.error);
+  CHECK(strcmp(text, "my::blend.out (float, float)") == 0);
+  CHECK_STATUS(ETUDE_OPERATOR_MISSING, load_method(&b, "blend", NULL, 0, &method), &b.error);
+  CHECK_OK(etude_plugin_load(b.runtime, plugin_path("kernel_plugin_0.so"), &library, &b.error), &b.error);
+  CHECK(etude_plugin_backend(library, 0) == NULL && etude_runtime_kernel_count(b.runtime) == before + 2);
+  CHECK(strcmp(etude_plugin_operator(library, 0), "my::blend.out") == 0 &&
+        strcmp(etude_plugin_operator(library, 1), "my::blend_too.out") == 0 &&
+        etude_plugin_operator(library, 2) == NULL);
+  CHECK_STATUS(ETUDE_NOT_FOUND, etude_program_missing_operator(b.program, 0, 0, text, sizeof text, &b.error), &b.error);
+  CHECK_OK(etude_program_missing_operator(b.program, 1, 0, text, sizeof text, &b.error), &b.error);
+  CHECK(strcmp(text, "my::count.out (float)") == 0);
+  CHECK_OK(load_method(&b, "blend", NULL, 0, &method), &b.error);
+  run_blend(method, 0.5f, &b.error);
+  CHECK_STATUS(ETUDE_ALREADY_REGISTERED,
+               etude_plugin_load(b.runtime, plugin_path("kernel_plugin_0.so"), &again, &b.error), &b.error);
+  CHECK_STATUS(ETUDE_INVALID_STATE, etude_plugin_unload(library, &b.error), &b.error);
+  CHECK(strcmp(b.error.subject, "my::blend.out") == 0);
+  run_blend(method, 0.5f, &b.error);
+  etude_method_free(method);
+  CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
+  CHECK(etude_runtime_kernel_count(b.runtime) == before);
+  CHECK_STATUS(ETUDE_OPERATOR_MISSING, load_method(&b, "blend", NULL, 0, &method), &b.error);
+  CHECK(bench_close(&b));
+}
+
+static void test_plugins_with_kernels_that_are_refused(void) {
+  static const char *const files[] = {"kernel_plugin_1.so", "kernel_plugin_2.so"};
+  static const char *const texts[] = {"'aten::add.out' is registered already", "the kernels are registered already"};
+
+  for (int i = 0; i < 2; i++) {
+    bench b;
+    etude_plugin_library *library = NULL;
+
+    CHECK_OK(bench_open(&b), &b.error);
+    const uint32_t before = etude_runtime_kernel_count(b.runtime);
+    CHECK_STATUS(ETUDE_ALREADY_REGISTERED, etude_plugin_load(b.runtime, plugin_path(files[i]), &library, &b.error),
+                 &b.error);
+    CHECK_TEXT(b.error.message, texts[i]);
+    CHECK(library == NULL && etude_runtime_kernel_count(b.runtime) == before);
+    CHECK(bench_close(&b));
+  }
+}
+
+static void test_each_allocation_of_loading_kernels_fails(void) {
+  for (size_t call = 1; call < 50; call++) {
+    bench b;
+    etude_plugin_library *library = NULL;
+    etude_status status;
+
+    CHECK_OK(bench_open(&b), &b.error);
+    const uint32_t before = etude_runtime_kernel_count(b.runtime);
+    b.memory.fail_at = b.memory.calls + call;
+    status = etude_plugin_load(b.runtime, plugin_path("kernel_plugin_0.so"), &library, &b.error);
+    b.memory.fail_at = 0;
+    if (status == ETUDE_OK) {
+      CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
+      CHECK(call > 3 && bench_close(&b));
+      return;
+    }
+    CHECK_STATUS(ETUDE_OUT_OF_MEMORY, status, &b.error);
+    CHECK(etude_runtime_kernel_count(b.runtime) == before);
     CHECK(bench_close(&b));
   }
   CHECK(!"success within 50 calls");
@@ -299,6 +394,9 @@ int main(int argc, char **argv) {
   RUN(test_one_plugin_in_two_runtimes);
   RUN(test_plugins_that_are_refused);
   RUN(test_each_allocation_of_loading_fails);
+  RUN(test_a_plugin_brings_kernels);
+  RUN(test_plugins_with_kernels_that_are_refused);
+  RUN(test_each_allocation_of_loading_kernels_fails);
   RUN(test_conformance_of_the_plugin);
   return TEST_END();
 }
