@@ -32,6 +32,7 @@ typedef struct run {
 /* The rows of a phase. */
 typedef struct rows {
   etude_convolution_phase phase;
+  etude_convolution_panels panels;
   size_t segments, segment_rows, segment_tiles;
 } rows;
 
@@ -39,6 +40,7 @@ static rows rows_of(const etude_convolution *c, const etude_convolution_plan *pl
                     uint32_t phase) {
   rows r;
   r.phase = etude_convolution_phase_of(c, phase);
+  r.panels = etude_convolution_panels_of(c, plan, phase);
   r.segments = 1;
   r.segment_rows = c->batch * r.phase.height * r.phase.width;
   if (c->transposed) {
@@ -165,12 +167,12 @@ static void point_at_merged_rows(const run *r, size_t first, size_t count) {
   const size_t bytes = c->kernel_width * c->in_channels * r->plan->x_size;
   const bool dense = r->io->x_pixel == c->in_channels;
   char *window = r->windows;
+  size_t ox = first % c->out_width, oy = first / c->out_width % c->out_height;
+  size_t image = first / c->out_width / c->out_height;
   for (size_t i = 0; i < count; ++i) {
-    const size_t ox = (first + i) % c->out_width, line = (first + i) / c->out_width, image = line / c->out_height;
     const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, 1, 0);
     const bool inside = dense && x >= 0 && (size_t)x + c->kernel_width <= c->in_width;
     for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
-      const size_t oy = line % c->out_height;
       const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
       const void **to = r->pointers + ky * ETUDE_TILE_MAX_ROWS + i;
       if (y < 0 || (size_t)y >= c->in_height) {
@@ -182,6 +184,11 @@ static void point_at_merged_rows(const run *r, size_t first, size_t count) {
         window += bytes;
       }
     }
+    if (++ox < c->out_width) continue;
+    ox = 0;
+    if (++oy < c->out_height) continue;
+    oy = 0;
+    ++image;
   }
 }
 
@@ -199,7 +206,7 @@ static void sum_blocks(run *r, size_t count) {
 
 /* ---- tiles ---- */
 
-static etude_product_tile tile_of(const run *r, const rows *in, uint32_t phase, size_t first, size_t count) {
+static etude_product_tile tile_of(const run *r, const rows *in, size_t first, size_t count) {
   const etude_convolution *c = r->c;
   const etude_convolution_io *io = r->io;
   const etude_convolution_phase *p = &in->phase;
@@ -207,7 +214,6 @@ static etude_product_tile tile_of(const run *r, const rows *in, uint32_t phase, 
   const size_t x = first % p->width, y = first / p->width % p->height, image = first / p->width / p->height;
   const size_t pixel = (image * c->out_height + p->y + y * step) * c->out_width + p->x + x * step_x;
   etude_product_tile t = {0};
-  (void)phase;
   t.x = r->pointers;
   t.taps = etude_convolution_panel_taps(r->plan, p);
   t.depth = etude_convolution_panel_depth(c, r->plan);
@@ -263,31 +269,27 @@ static void prepare_inputs(run *r, const rows *in, size_t first, size_t count, s
 }
 
 /* Tile `number` of a phase by panels `first` … `end`, which are counted over the groups. */
-static void run_tile(run *r, const rows *in, uint32_t phase, size_t number, size_t first, size_t end) {
+static void run_tile(run *r, const rows *in, size_t number, size_t first, size_t end) {
   const etude_convolution_plan *plan = r->plan;
   const size_t segment = number / in->segment_tiles, place = number % in->segment_tiles;
   const size_t start = place * in->segment_rows / in->segment_tiles;
   const size_t count = (place + 1) * in->segment_rows / in->segment_tiles - start;
   const size_t row = segment * in->segment_rows + start;
-  etude_product_tile t = tile_of(r, in, phase, row, count);
+  const etude_product_tile t = tile_of(r, in, row, count);
+  const char *panels = r->packed + in->panels.offset;
   size_t group = first / plan->panels, panel = first % plan->panels;
-  size_t size = etude_convolution_panel_size(r->c, plan, &in->phase, plan->set->cols);
-  t.panel = r->packed + etude_convolution_panel_offset(r->c, plan, phase, group, panel);
   prepare_inputs(r, in, row, count, group);
   for (size_t i = first; i < end; ++i) {
     const size_t out = group * r->c->out_channels + panel * plan->set->cols;
     etude_product_tile own = t;
+    own.panel = panels + group * in->panels.group_size + panel * in->panels.size;
     own.cols = (uint32_t)(panel == plan->panels - 1 ? plan->last_cols : plan->set->cols);
     own.y = (char *)t.y + out * plan->y_size;
     own.add = t.add == NULL ? NULL : t.add + out;
     plan->set->run(&own);
-    t.panel = (const char *)t.panel + size;
-    if (++panel < plan->panels) continue;
+    if (++panel < plan->panels || i + 1 == end) continue;
     panel = 0;
-    ++group;
-    if (i + 1 == end) break;
-    t.panel = r->packed + etude_convolution_panel_offset(r->c, plan, phase, group, 0);
-    prepare_inputs(r, in, row, count, group);
+    prepare_inputs(r, in, row, count, ++group);
   }
 }
 
@@ -325,52 +327,110 @@ static void run_phase(run *r, uint32_t phase, size_t part, size_t parts) {
   if (part >= d.rows * d.panels) return;
   const size_t first_tile = share(tiles, part % d.rows, d.rows), end_tile = share(tiles, part % d.rows + 1, d.rows);
   const size_t end_panel = share(panels, part / d.rows + 1, d.panels);
-  const size_t size = etude_convolution_panel_size(r->c, r->plan, &in.phase, r->plan->set->cols);
-  size_t block = CACHED_BYTES / (size + 1);
+  size_t block = CACHED_BYTES / (in.panels.size + 1);
   if (block == 0) block = 1;
   if (end_tile - first_tile == 1) block = panels;
   for (size_t panel = share(panels, part / d.rows, d.panels); panel < end_panel; panel += block) {
     const size_t end = smaller(panel + block, end_panel);
-    for (size_t tile = first_tile; tile < end_tile; ++tile) run_tile(r, &in, phase, tile, panel, end);
+    for (size_t tile = first_tile; tile < end_tile; ++tile) run_tile(r, &in, tile, panel, end);
   }
 }
 
-/* One row of outputs. Taps go by columns of the kernel, which neighbours share where the dilation is 1. */
-static void run_depthwise_row(run *r, size_t image, size_t oy) {
-  const etude_convolution *c = r->c;
+static etude_depthwise_tile depthwise_tile_of(const run *r) {
   const etude_convolution_io *io = r->io;
-  const size_t column = c->kernel_height, taps = column * c->kernel_width;
-  const bool shared = c->dilation_width == 1 && c->stride_width <= c->kernel_width;
-  const size_t step = shared ? column * c->stride_width : taps;
   etude_depthwise_tile t = {0};
-  for (size_t ox = 0; ox < c->out_width; ++ox) {
-    const uint32_t done = shared && ox != 0 ? c->kernel_width - c->stride_width : 0;
-    for (uint32_t kx = done; kx < c->kernel_width; ++kx) {
-      const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, c->dilation_width, kx);
-      const void **to = r->pointers + ox * step + kx * column;
-      for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
-        const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
-        to[ky] = input_at(r, image, y, x, 0);
-      }
-    }
-  }
-  const size_t pixel = (image * c->out_height + oy) * c->out_width;
-  t.x = r->pointers;
-  t.x_step = step;
-  t.taps = taps;
   t.packed = r->packed;
-  t.pixels = c->out_width;
-  t.channels = c->groups;
-  t.y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
+  t.tap_rows = r->c->kernel_height;
+  t.tap_cols = r->c->kernel_width;
+  t.taps = (size_t)t.tap_rows * t.tap_cols;
+  t.channels = r->c->groups;
   t.y_pixel = io->y_pixel;
-  t.add = io->add == NULL ? NULL : io->add + pixel * io->add_pixel;
   t.add_pixel = io->add_pixel;
   t.low = io->low;
   t.high = io->high;
   t.y_zero = io->y_zero;
   t.y_low = io->y_low;
   t.y_high = io->y_high;
+  return t;
+}
+
+/* Outputs first … end of a line, by pointers. Where the dilation is 1, neighbours share columns of the kernel. */
+static void run_depthwise_pixels(run *r, size_t image, size_t oy, size_t first, size_t end) {
+  const etude_convolution *c = r->c;
+  const size_t column = c->kernel_height;
+  const bool shared = c->dilation_width == 1 && c->stride_width <= c->kernel_width;
+  etude_depthwise_tile t = depthwise_tile_of(r);
+  if (first >= end) return;
+  t.x = r->pointers;
+  t.x_step = shared ? column * c->stride_width : t.taps;
+  t.pixels = end - first;
+  for (size_t ox = first; ox < end; ++ox) {
+    const uint32_t done = shared && ox != first ? c->kernel_width - c->stride_width : 0;
+    for (uint32_t kx = done; kx < c->kernel_width; ++kx) {
+      const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, c->dilation_width, kx);
+      const void **to = r->pointers + (ox - first) * t.x_step + kx * column;
+      for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
+        const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
+        to[ky] = input_at(r, image, y, x, 0);
+      }
+    }
+  }
+  const size_t pixel = (image * c->out_height + oy) * c->out_width + first;
+  t.y = (char *)r->io->y + pixel * r->io->y_pixel * r->plan->y_size;
+  t.add = r->io->add == NULL ? NULL : r->io->add + pixel * r->io->add_pixel;
   r->plan->tiles->depthwise[c->arithmetic](&t);
+}
+
+/* Outputs whose windows are inside the image. */
+typedef struct range {
+  size_t first, end;
+} range;
+
+static range inside(size_t out, size_t in, size_t pad, uint32_t kernel, uint32_t stride, uint32_t dilation) {
+  const size_t reach = (size_t)dilation * (kernel - 1) + 1;
+  range r;
+  r.first = smaller((pad + stride - 1) / stride, out);
+  r.end = in + pad < reach ? 0 : smaller((in + pad - reach) / stride + 1, out);
+  if (r.end < r.first) r.end = r.first;
+  return r;
+}
+
+static void run_depthwise_area(run *r, size_t image, range lines, range columns) {
+  const etude_convolution *c = r->c;
+  const size_t bytes = r->io->x_pixel * r->plan->x_size;
+  const size_t pixel = (image * c->out_height + lines.first) * c->out_width + columns.first;
+  etude_depthwise_tile t = depthwise_tile_of(r);
+  t.corner = (const char *)input_at(r, image, (ptrdiff_t)(lines.first * c->stride_height - c->pad_top),
+                                    (ptrdiff_t)(columns.first * c->stride_width - c->pad_left), 0);
+  t.tap_col = c->dilation_width * bytes;
+  t.tap_row = c->dilation_height * c->in_width * bytes;
+  t.pixel_step = c->stride_width * bytes;
+  t.line_step = c->stride_height * c->in_width * bytes;
+  t.lines = lines.end - lines.first;
+  t.pixels = columns.end - columns.first;
+  t.y = (char *)r->io->y + pixel * r->io->y_pixel * r->plan->y_size;
+  t.y_line = c->out_width * r->io->y_pixel;
+  r->plan->tiles->depthwise[c->arithmetic](&t);
+}
+
+/* Lines first … end of an image: what is well inside of it at once, the rest line by line. */
+static void run_depthwise_lines(run *r, size_t image, size_t first, size_t end) {
+  const etude_convolution *c = r->c;
+  const range columns =
+      inside(c->out_width, c->in_width, c->pad_left, c->kernel_width, c->stride_width, c->dilation_width);
+  range lines = inside(c->out_height, c->in_height, c->pad_top, c->kernel_height, c->stride_height, c->dilation_height);
+  if (lines.first < first) lines.first = first;
+  if (lines.end > end) lines.end = end;
+  const bool area = r->io->add == NULL && lines.first < lines.end && columns.first < columns.end;
+  if (area) run_depthwise_area(r, image, lines, columns);
+  for (size_t oy = first; oy < end; ++oy) {
+    if (area && oy >= lines.first && oy < lines.end) {
+      run_depthwise_pixels(r, image, oy, 0, columns.first);
+      run_depthwise_pixels(r, image, oy, columns.end, c->out_width);
+    } else {
+      run_depthwise_pixels(r, image, oy, 0, c->out_width);
+    }
+  }
 }
 
 /* Multiplications, about. */
@@ -406,8 +466,11 @@ void etude_convolution_run(const etude_convolution *c, const void *packed, const
   if (s.padding == 0) r.padding = (char *)(uintptr_t)packed + plan.padding_offset;
   if (plan.depthwise) {
     const size_t lines = c->batch * c->out_height, end = share(lines, part + 1, parts);
-    for (size_t row = share(lines, part, parts); row < end; ++row) {
-      run_depthwise_row(&r, row / c->out_height, row % c->out_height);
+    for (size_t line = share(lines, part, parts); line < end;) {
+      const size_t image = line / c->out_height, start = image * c->out_height;
+      const size_t stop = smaller(end, start + c->out_height);
+      run_depthwise_lines(&r, image, line - start, stop - start);
+      line = stop;
     }
     return;
   }

@@ -243,7 +243,8 @@ static void pack_panel(const packer *p, char *packed, size_t number) {
   const size_t cols = last ? p->plan->last_cols : p->plan->set->cols;
   const size_t width = last ? p->plan->last_width : p->plan->set->cols;
   const size_t out = group * c->out_channels + panel * p->plan->set->cols;
-  char *to = packed + etude_convolution_panel_offset(c, p->plan, index, group, panel);
+  const etude_convolution_panels panels = etude_convolution_panels_of(c, p->plan, index);
+  char *to = packed + panels.offset + group * panels.group_size + panel * panels.size;
   switch (c->arithmetic) {
     case ETUDE_ARITHMETIC_F32: pack_panel_f32(p, to, &phase, out, cols, width); break;
     case ETUDE_ARITHMETIC_S8:

@@ -53,8 +53,9 @@ size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_con
   return plan->merged ? c->kernel_width * c->in_channels : c->in_channels;
 }
 
-size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
-                                    const etude_convolution_phase *phase, size_t width) {
+/* Bytes of a panel of a phase that is `width` columns wide. */
+static size_t panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
+                         const etude_convolution_phase *phase, size_t width) {
   const size_t group = plan->set->group, taps = etude_convolution_panel_taps(plan, phase);
   const size_t depth = (etude_convolution_panel_depth(c, plan) + group - 1) / group * group;
   switch (c->arithmetic) {
@@ -69,20 +70,21 @@ size_t etude_convolution_panel_size(const etude_convolution *c, const etude_conv
 /* Of one group of a phase. */
 static size_t group_size(const etude_convolution *c, const etude_convolution_plan *plan,
                          const etude_convolution_phase *phase) {
-  return (plan->panels - 1) * etude_convolution_panel_size(c, plan, phase, plan->set->cols) +
-         etude_convolution_panel_size(c, plan, phase, plan->last_width);
+  return (plan->panels - 1) * panel_size(c, plan, phase, plan->set->cols) +
+         panel_size(c, plan, phase, plan->last_width);
 }
 
-size_t etude_convolution_panel_offset(const etude_convolution *c, const etude_convolution_plan *plan, uint32_t phase,
-                                      size_t group, size_t panel) {
-  size_t offset = 0;
+etude_convolution_panels etude_convolution_panels_of(const etude_convolution *c, const etude_convolution_plan *plan,
+                                                     uint32_t phase) {
+  etude_convolution_panels panels = {0};
   for (uint32_t i = 0; i < phase; ++i) {
     const etude_convolution_phase before = etude_convolution_phase_of(c, i);
-    offset += c->groups * group_size(c, plan, &before);
+    panels.offset += c->groups * group_size(c, plan, &before);
   }
   const etude_convolution_phase own = etude_convolution_phase_of(c, phase);
-  return offset + group * group_size(c, plan, &own) +
-         panel * etude_convolution_panel_size(c, plan, &own, plan->set->cols);
+  panels.size = panel_size(c, plan, &own, plan->set->cols);
+  panels.group_size = group_size(c, plan, &own);
+  return panels;
 }
 
 /* a * b * factor, or SIZE_MAX / 4 for what is more, so that a few can be added. */
@@ -133,7 +135,7 @@ etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
     plan.packed_size = plan.padding_offset + align_64(c->groups * plan.x_size);
     return plan;
   }
-  if (c->out_channels != 0) plan.padding_offset = align_64(etude_convolution_panel_offset(c, &plan, plan.phases, 0, 0));
+  if (c->out_channels != 0) plan.padding_offset = align_64(etude_convolution_panels_of(c, &plan, plan.phases).offset);
   plan.packed_size = plan.padding_offset + align_64(etude_convolution_panel_depth(c, &plan) * plan.x_size);
   return plan;
 }

@@ -37,10 +37,14 @@ bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_
 size_t etude_convolution_panel_taps(const etude_convolution_plan *plan, const etude_convolution_phase *phase);
 size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan);
 
-/* Bytes of a panel of a phase that is `width` columns wide, and where panel `panel` of group `group` starts. */
-size_t etude_convolution_panel_size(const etude_convolution *c, const etude_convolution_plan *plan,
-                                    const etude_convolution_phase *phase, size_t width);
-size_t etude_convolution_panel_offset(const etude_convolution *c, const etude_convolution_plan *plan, uint32_t phase,
-                                      size_t group, size_t panel);
+/* Where the panels of a phase lie in the packed weights: those of each group after each other. */
+typedef struct etude_convolution_panels {
+  size_t offset; /* of the first */
+  size_t size;   /* of a panel that is as wide as can be */
+  size_t group_size;
+} etude_convolution_panels;
+
+etude_convolution_panels etude_convolution_panels_of(const etude_convolution *c, const etude_convolution_plan *plan,
+                                                     uint32_t phase);
 
 #endif /* ETUDE_COMPUTE_CONVOLUTION_PLAN_H_ */

@@ -42,6 +42,10 @@ TILE_INLINE VNNI words add_products(words sum, __m512i unsigned_bytes, __m512i s
   return (words)_mm512_dpbusd_epi32((__m512i)sum, unsigned_bytes, signed_bytes);
 }
 
+TILE_INLINE VNNI words add_pairs(words sum, __m512i a, __m512i b) {
+  return (words)_mm512_dpwssd_epi32((__m512i)sum, a, b);
+}
+
 /* The same four inputs in all lanes. */
 TILE_INLINE VNNI __m512i four_inputs(const int8_t *from) {
   return _mm512_set1_epi32(*(const unaligned_word *)(const void *)from);
@@ -256,47 +260,62 @@ TILE_INLINE VNNI __m512i widen_some(const void *from, uint32_t count) {
 
 #define LOW_HALVES _mm512_set1_epi32(0xffff)
 
-/* `count` channels; weights stay in registers if there are 9 taps. Products of 16 bits, of which the upper weight is 0. */
+/* `count` channels from c on; weights stay in registers if there are 9 taps. Products of 16 bits, of which the upper
+   weight is 0. */
 TILE_INLINE VNNI void depthwise_s8_block(const etude_depthwise_tile *t, const char *packed, size_t c,
-                                         const uint32_t count, const bool nine) {
+                                         const uint32_t count, const bool nine, const bool area) {
   const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
-  const __m512i bias = load(packed);
+  const words bias = (words)load(packed);
   const __m512 scale = _mm512_loadu_ps(packed + 64);
-  const void *const *x = t->x;
-  int8_t *y = (int8_t *)t->y + c;
+  const size_t tap_col = t->tap_col, tap_row = t->tap_row, lines = area ? t->lines : 1;
   __m512i weights[9];
   packed += 128;
   TILE_UNROLL
   for (uint32_t k = 0; nine && k < 9; ++k) weights[k] = _mm512_and_si512(widen(packed + k * 16), LOW_HALVES);
-  for (size_t p = 0; p < t->pixels; ++p, x += t->x_step, y += t->y_pixel) {
-    __m512i sum = bias;
-    if (nine) {
-      TILE_UNROLL
-      for (uint32_t k = 0; k < 9; ++k) {
-        sum = _mm512_dpwssd_epi32(sum, widen((const int8_t *)x[k] + c), weights[k]);
+  for (size_t line = 0; line < lines; ++line) {
+    const char *corner = t->corner + line * t->line_step + c;
+    const void *const *x = t->x;
+    int8_t *y = (int8_t *)t->y + line * t->y_line + c;
+    for (size_t p = t->pixels; p != 0; --p, corner += t->pixel_step, x += t->x_step, y += t->y_pixel) {
+      words sum = bias;
+      if (nine) {
+        TILE_UNROLL
+        for (uint32_t k = 0; k < 9; ++k) {
+          const char *from = area ? corner + k / 3 * tap_col + k % 3 * tap_row : (const char *)x[k] + c;
+          sum = add_pairs(sum, count >= 16 ? widen(from) : widen_some(from, count), weights[k]);
+        }
+      } else {
+        for (uint32_t k = 0; k < t->taps; ++k) {
+          const char *from =
+              area ? corner + k / t->tap_rows * tap_col + k % t->tap_rows * tap_row : (const char *)x[k] + c;
+          const __m512i weight = _mm512_and_si512(widen(packed + k * 16), LOW_HALVES);
+          sum = add_pairs(sum, count >= 16 ? widen(from) : widen_some(from, count), weight);
+        }
       }
-    } else {
-      for (size_t k = 0; k < t->taps; ++k) {
-        const int8_t *from = (const int8_t *)x[k] + c;
-        const __m512i weight = _mm512_and_si512(widen(packed + k * 16), LOW_HALVES);
-        sum = _mm512_dpwssd_epi32(sum, count >= 16 ? widen(from) : widen_some(from, count), weight);
-      }
+      store_s8(y, (__m512i)sum, scale, &out, count);
     }
-    store_s8(y, sum, scale, &out, count);
+  }
+}
+
+TILE_INLINE VNNI void depthwise_s8_channels(const etude_depthwise_tile *t, const char *packed, size_t c,
+                                            const uint32_t count) {
+  const bool nine = t->tap_cols == 3 && t->tap_rows == 3;
+  if (t->corner == NULL && nine) {
+    depthwise_s8_block(t, packed, c, count, true, false);
+  } else if (t->corner == NULL) {
+    depthwise_s8_block(t, packed, c, count, false, false);
+  } else if (nine) {
+    depthwise_s8_block(t, packed, c, count, true, true);
+  } else {
+    depthwise_s8_block(t, packed, c, count, false, true);
   }
 }
 
 VNNI static void vnni_depthwise_s8(const etude_depthwise_tile *t) {
   const char *packed = (const char *)t->packed;
   size_t c = 0;
-  for (; c + 16 <= t->channels; c += 16, packed += 16 * (8 + t->taps)) {
-    if (t->taps == 9) {
-      depthwise_s8_block(t, packed, c, 16, true);
-    } else {
-      depthwise_s8_block(t, packed, c, 16, false);
-    }
-  }
-  if (c < t->channels) depthwise_s8_block(t, packed, c, (uint32_t)(t->channels - c), false);
+  for (; c + 16 <= t->channels; c += 16, packed += 16 * (8 + t->taps)) depthwise_s8_channels(t, packed, c, 16);
+  if (c < t->channels) depthwise_s8_channels(t, packed, c, (uint32_t)(t->channels - c));
 }
 
 VNNI static etude_row_scale avx512_quantize_row(int8_t *q, const float *x, size_t count) {

@@ -143,26 +143,34 @@ static void plain_qb4(const etude_product_tile *t) {
   }
 }
 
-/* Channel by channel: int32_t bias, float scale, and a weight for each tap, in blocks of INT_COLS. */
-static void plain_depthwise_s8(const etude_depthwise_tile *t) {
+static const int8_t *depthwise_input(const etude_depthwise_tile *t, size_t line, size_t pixel, uint32_t tap) {
+  if (t->corner == NULL) return (const int8_t *)t->x[pixel * t->x_step + tap];
+  return (const int8_t *)(const void *)(t->corner + line * t->line_step + pixel * t->pixel_step +
+                                        tap / t->tap_rows * t->tap_col + tap % t->tap_rows * t->tap_row);
+}
+
+static void depthwise_s8_pixel(const etude_depthwise_tile *t, size_t line, size_t pixel) {
   const char *packed = (const char *)t->packed;
   for (size_t c = 0; c < t->channels; c += INT_COLS, packed += INT_COLS * (8 + t->taps)) {
     const int32_t *bias = (const int32_t *)(const void *)packed;
     const float *scale = (const float *)(const void *)(bias + INT_COLS);
+    const int8_t *w = (const int8_t *)(const void *)(scale + INT_COLS);
     const uint32_t cols = t->channels - c < INT_COLS ? (uint32_t)(t->channels - c) : INT_COLS;
-    for (size_t p = 0; p < t->pixels; ++p) {
-      const void *const *x = t->x + p * t->x_step;
-      const int8_t *w = (const int8_t *)(const void *)(scale + INT_COLS);
-      int8_t *y = (int8_t *)t->y + p * t->y_pixel + c;
-      int32_t sums[INT_COLS];
-      for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] = bias[j];
-      for (size_t tap = 0; tap < t->taps; ++tap, w += INT_COLS) {
-        for (uint32_t j = 0; j < cols; ++j) sums[j] += ((const int8_t *)x[tap])[c + j] * w[j];
-      }
-      for (uint32_t j = 0; j < cols; ++j) {
-        y[j] = requantize((float)sums[j] * scale[j], t->y_zero, t->y_low, t->y_high);
-      }
+    int8_t *y = (int8_t *)t->y + line * t->y_line + pixel * t->y_pixel + c;
+    int32_t sums[INT_COLS];
+    for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] = bias[j];
+    for (uint32_t tap = 0; tap < t->taps; ++tap, w += INT_COLS) {
+      const int8_t *x = depthwise_input(t, line, pixel, tap) + c;
+      for (uint32_t j = 0; j < cols; ++j) sums[j] += x[j] * w[j];
     }
+    for (uint32_t j = 0; j < cols; ++j) y[j] = requantize((float)sums[j] * scale[j], t->y_zero, t->y_low, t->y_high);
+  }
+}
+
+static void plain_depthwise_s8(const etude_depthwise_tile *t) {
+  const size_t lines = t->corner == NULL ? 1 : t->lines;
+  for (size_t line = 0; line < lines; ++line) {
+    for (size_t pixel = 0; pixel < t->pixels; ++pixel) depthwise_s8_pixel(t, line, pixel);
   }
 }
 

@@ -37,16 +37,25 @@ typedef struct etude_product_tile {
   size_t block;
 } etude_product_tile;
 
-/* Pixels of a depthwise convolution that lie beside each other, with all taps inside the image or at zeros. */
+/* Pixels of a depthwise convolution. Taps go by columns of the kernel, in the packed weights too: each block of as many
+   channels as there are lanes has
+       F32  float bias[lanes], weights[taps][lanes]
+       S8   int32_t bias[lanes]; float scale[lanes]; int8_t weights[taps][lanes] */
 typedef struct etude_depthwise_tile {
-  const void *const *x; /* for pixel p, tap t: x[p * x_step + t] */
-  size_t x_step, taps;
-  const void *
-      packed; /* F32: float bias[w], weights[taps][w] for each `lanes` channels; S8: int32_t bias[w], float scale[w], int8_t … */
-  size_t pixels, channels;
+  const void *packed;
+  size_t taps, pixels, channels;
+  /* Either pointers: tap k of pixel p reads x[p * x_step + k]. */
+  const void *const *x;
+  size_t x_step;
+  /* Or, where `corner` is not NULL, an area of several lines that is all inside the image, as are its taps: distances in
+     bytes between taps in a row and a column of the kernel, and between inputs of neighbouring pixels and lines. */
+  const char *corner;
+  uint32_t tap_cols, tap_rows;
+  size_t tap_col, tap_row, pixel_step, line_step;
+  size_t lines, y_line; /* elements */
   void *y;
   size_t y_pixel;
-  const float *add;
+  const float *add; /* only with pointers */
   size_t add_pixel;
   float low, high;
   int32_t y_zero, y_low, y_high;
