@@ -80,7 +80,13 @@ static void note_all(analysis *a, const etude_value *value, use how) {
     note(a, value->as.items[i], how);
 }
 
+/* Does the kernel say that it changes argument `index` in place? */
+static bool is_updated(const etude_kernel *kernel, uint32_t index) {
+  return kernel != NULL && kernel->traits != NULL && index < 32 && (kernel->traits->updates >> index & 1u) != 0;
+}
+
 static void note_kernel_call(analysis *a, const etude_instruction *instruction, bool in_place) {
+  const etude_kernel *kernel = a->method->operators[instruction->index].kernel;
   const uint32_t count = instruction->arg_count;
   if (count == 0) return;
   const etude_value *result = instruction->args[count - 1];
@@ -90,7 +96,7 @@ static void note_kernel_call(analysis *a, const etude_instruction *instruction, 
   if (!in_place)
     reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
   for (uint32_t i = 0; i < reads; ++i) {
-    if (instruction->args[i] != result) note_all(a, instruction->args[i], READ);
+    if (instruction->args[i] != result) note_all(a, instruction->args[i], is_updated(kernel, i) ? UPDATE : READ);
   }
   note_all(a, result, in_place ? UPDATE : WRITE);
 }

@@ -302,16 +302,30 @@ KERNEL(etude_quantized_choose_qparams) {
   return ETUDE_OK;
 }
 
-/* One token: the zero point that errs least at the end of the range which is farther from zero. */
-static void choose_for_token(const float *values, size_t count, float *scale, float *zero) {
-  const float least = -128, most = 127;
-  float low, high, point;
-  range_of(values, count, &low, &high);
+/* One token, as the official kernel does it: a scale that float can't hold becomes 0.1, and one below the least that is
+   allowed becomes that, the range growing with it; the zero point is found from the end of the range that errs less. */
+static void choose_for_token(const float *values, size_t count, double *scale, double *zero) {
+  const double least = -128, most = 127, least_scale = 6.1e-5f;
+  float least_value, most_value;
+  range_of(values, count, &least_value, &most_value);
+  double low = least_value, high = most_value;
   *scale = (high - low) / (most - least);
-  if (*scale < 1.1920929e-07f) *scale = 1.1920929e-07f;
-  point = (least + low / *scale) + (most + high / *scale) > 0 ? least - low / *scale : most - high / *scale;
-  point = point >= least ? point : least;
-  *zero = nearbyintf(point > most ? most : point);
+  if ((float)*scale == 0.0f || isinf(1.0f / (float)*scale)) *scale = 0.1;
+  if (*scale < least_scale) {
+    const double growth = least_scale / *scale;
+    *scale = least_scale;
+    if (low == 0.0) {
+      high = least_scale * (most - least);
+    } else if (high == 0.0) {
+      low = -least_scale * (most - least);
+    } else {
+      low *= growth;
+      high *= growth;
+    }
+  }
+  const bool from_low = fabs(least) - fabs(low / *scale) < fabs(most) - fabs(high / *scale);
+  const double point = from_low ? least - low / *scale : most - high / *scale;
+  *zero = point < least ? least : point > most ? most : (double)nearbyintf((float)point);
 }
 
 /* (input, dtype, scale_out, zero_point_out, [scale_out, zero_point_out]): a token is a row of the last dimension. */
@@ -332,7 +346,7 @@ KERNEL(etude_quantized_choose_per_token) {
   width = (size_t)self->sizes[self->rank - 1];
   tokens = etude_tensor_numel(scale_out);
   for (size_t t = 0; t < tokens; ++t) {
-    float scale, zero;
+    double scale, zero;
     choose_for_token((const float *)self->data + t * width, width, &scale, &zero);
     etude_element_set_double(scale_out->data, scale_out->scalar_type, t, scale);
     etude_element_set_int(zero_out->data, zero_out->scalar_type, t, (int64_t)zero);

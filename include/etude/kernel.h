@@ -46,6 +46,12 @@ typedef struct etude_kernel_traits {
   uint32_t dtypes;
 
   /**
+   * Bit i: argument i (below 32), which is no result, is changed in place, as a cache is. A buffer that is first used so
+   * is state of the method: it keeps its contents from one execution to the next. 0 = the call changes its results only.
+   */
+  uint32_t updates;
+
+  /**
    * Optional. Bytes of scratch memory that a call with such arguments takes: the sum of what it asks of
    * ::etude_kernel_scratch, each rounded up to ::ETUDE_MEMORY_ALIGNMENT. Asked before anything runs: tensors have
    * their largest sizes and no data, and a number that the program computes is None. SIZE_MAX where it can't be
