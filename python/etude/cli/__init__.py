@@ -16,7 +16,7 @@ from types import ModuleType
 
 from etude import EtudeError, __version__
 
-_COMMANDS = ("run", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")
+_COMMANDS = ("run", "generate", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")
 
 
 def _modules() -> dict[str, ModuleType]:
