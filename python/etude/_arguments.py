@@ -1,7 +1,7 @@
 """Whatever a caller hands in, as a numpy array: the doors into a method.
 
-In this order: numpy arrays and scalars, DLPack producers (torch, jax, …, none of which is imported), the buffer protocol (memoryview,
-bytes, array.array, ctypes), and `__array__`. Nothing here converts a value: dtype, shape and strides stay as they are.
+In this order: numpy arrays and scalars, torch's tensors, other DLPack producers (jax, …, none of which is imported), the buffer protocol
+(memoryview, bytes, array.array, ctypes), and `__array__`. Nothing here converts a value: dtype, shape and strides stay as they are.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+
+from etude import _torch
 
 Array = np.ndarray[Any, Any]
 
@@ -56,6 +58,10 @@ def as_array(value: object) -> Array | None:
     if isinstance(value, np.generic):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
+        if _torch.is_tensor(value):
+            array = _torch.to_array(value)
+            if array is not None:
+                return array
         from etude import _dlpack  # noqa: PLC0415  ctypes is only needed here
 
         try:

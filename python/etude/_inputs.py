@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from etude import _arguments, dtypes
+from etude import _arguments, _torch, dtypes
 from etude._lib import CData, ffi, lib
 from etude.errors import EtudeError, EtudeTypeError, EtudeValueError
 from etude.metadata import TensorInfo, ValueInfo
@@ -97,7 +97,7 @@ class TensorSlot:
     def _set_any(self, x: object, strict: bool) -> None:
         array = self._as_array(x)
         if not dtypes.matches(array.dtype, self._code):
-            array = self._from_raw_bytes(array)
+            array = self._from_raw_bytes(array, _torch.is_tensor(x))
         self._check_shape(array)
         dense = self._has_layout(array)
         if strict and not dense:
@@ -134,7 +134,7 @@ class TensorSlot:
         except (OverflowError, ValueError, TypeError) as error:
             raise self._error(EtudeValueError, repr(x), str(error)) from error
 
-    def _from_raw_bytes(self, array: Any) -> Any:
+    def _from_raw_bytes(self, array: Any, is_torch: bool) -> Any:
         """The raw-bytes door for dtypes that numpy can't name: a packed flat run of uint8 of exactly the method's size."""
         nbytes = self._info.nbytes()
         nameless = dtypes.is_nameless(self._code)
@@ -144,10 +144,12 @@ class TensorSlot:
                 dense = array.view(self._dtype).reshape(outer_first)
                 return dense if self._inverse is None else dense.transpose(self._inverse)
             raise self._error(EtudeValueError, _shape_of(array), f"as raw bytes it takes exactly {nbytes} adjoining ones")
-        raise self._error(EtudeTypeError, _shape_of(array), self._dtype_hint(array, nameless, nbytes))
+        raise self._error(EtudeTypeError, _shape_of(array), self._dtype_hint(array, nameless, nbytes, is_torch))
 
-    def _dtype_hint(self, array: Any, nameless: bool, nbytes: int) -> str:
+    def _dtype_hint(self, array: Any, nameless: bool, nbytes: int, is_torch: bool) -> str:
         name = dtypes.name(self._code)
+        if is_torch:
+            return f"values are never converted; use {_torch.cast(name)}"
         if nameless:
             return f"pass an ml_dtypes.{name} array, a tensor of that dtype through DLPack, or its {nbytes} raw bytes as flat uint8"
         if array.dtype.kind in "OSUVMm":
@@ -212,7 +214,8 @@ class TensorSlot:
         )
 
     def _error(self, kind: type[EtudeError], got: str, hint: str) -> EtudeError:
-        error = kind(f"method '{self._method}', input {self._index}: expected {self._info}, got {got}{'; ' if hint else ''}{hint}")
+        expected = f"method '{self._method}', input {self._index}: expected {self._info.summary()}"
+        error = kind(f"{expected}, got {got}{'; ' if hint else ''}{hint}")
         error.subject = self._method
         return error
 

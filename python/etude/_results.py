@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from etude import dtypes
+from etude import _torch, dtypes
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib
 from etude.errors import EtudeError, EtudeTypeError, EtudeValueError
 from etude.metadata import TensorInfo
@@ -22,8 +22,8 @@ _LISTS = (
 )  # fmt: skip
 
 
-def tensor_view(result: CData, owner: Handle | None = None) -> Array:
-    """The tensor of `result` in place, with its strides, read only where `owner` (kept alive by the array) is given.
+def tensor_view(result: CData, owner: Handle | None = None, *, writeable: bool = False) -> Array:
+    """The tensor of `result` in place, with its strides; read only where `owner` (kept alive by the array) is given, unless `writeable`.
 
     Without `owner` the caller must not let the array outlive the method.
     """
@@ -39,7 +39,7 @@ def tensor_view(result: CData, owner: Handle | None = None) -> Array:
         pointer = ffi.gc(pointer, lambda _: owner.release())
     strides = tuple(result.strides[i] * dtype.itemsize for i in range(rank))
     array: Array = np.ndarray(shape, dtype, buffer=ffi.buffer(pointer, size), strides=strides)
-    if owner is not None:
+    if owner is not None and not writeable:
         array.flags.writeable = False
     return array
 
@@ -85,6 +85,14 @@ def _read_anew(method: CData, index: int, error: ErrorBlock) -> Any:
     return items
 
 
+def target(item: Any) -> Any:
+    """An entry of `out`: a tensor as an array over its memory, all else as it is."""
+    if not _torch.is_tensor(item):
+        return item
+    array = None if item.requires_grad else _torch.to_array(item)
+    return item if array is None else array
+
+
 def check_out(array: Any, index: int, method: str, info: TensorInfo) -> None:
     """Can output `index` be written to the caller's `array`? The shape of a dynamic output is only known after the call."""
     if isinstance(array, np.ndarray):
@@ -96,4 +104,4 @@ def check_out(array: Any, index: int, method: str, info: TensorInfo) -> None:
         kind: type[EtudeError] = EtudeValueError if fits_dtype else EtudeTypeError
     else:
         kind, got = EtudeTypeError, f"an object of type {type(array).__name__}"
-    raise kind(f"method '{method}', out[{index}]: expected a writable array, {info}, got {got}")
+    raise kind(f"method '{method}', out[{index}]: expected a writable array, {info.summary()}, got {got}")

@@ -83,6 +83,12 @@ def name(code: int) -> str:
     return _TYPES[code][2]
 
 
+def code(dtype: DType) -> int:
+    """The scalar type code of a dtype that `from_code` gave."""
+    tag = describe(dtype)
+    return next(code for code, row in _TYPES.items() if row[2] == tag)
+
+
 def scalar_type_name(code: int) -> str:
     """PyTorch's ScalarType name: "Float", "BFloat16"."""
     return _TYPES[code][1]

@@ -74,7 +74,8 @@ class TensorInfo:
         """Planned buffer (from 0) and byte in it, or None where it is not planned."""
         return self._buffer if self._flags & lib.ETUDE_TENSOR_PLANNED else None
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Dtype and sizes, as messages name them: "float32 [2, 3]", "int64 up to [1, 128]"."""
         bound = "up to " if self.is_dynamic() else ""
         return f"{self.dtype_name()} {bound}{list(self._sizes)}"
 
@@ -108,7 +109,7 @@ class ValueInfo:
 
     def __str__(self) -> str:
         if self.tensor is not None:
-            return str(self.tensor)
+            return self.tensor.summary()
         return self.kind if self.value is None else f"{self.kind} {self.value!r}"
 
     def __repr__(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etude import _arguments, _results
+from etude import _arguments, _results, _torch
 from etude._inputs import make_slot
 from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib
 from etude.errors import EtudeStateError, EtudeValueError
@@ -54,6 +54,7 @@ class Method(Uncopied):
         self._changed = ffi.new("bool *", True)
         self._tensors: list[Array | None] = []  # outputs in place, where they are tensors
         self._readers: list[_results.Reader] = []
+        self._makers: list[Callable[[Any], Any]] = []  # of torch tensors, when first asked for
         self._unplanned = [_takes_memory(info.tensor) for info in self._infos_out]
         self._bound: dict[int, Array] = {}  # outputs that C writes to an array of the caller's
         #: the arguments of the one C call of an execution
@@ -77,9 +78,10 @@ class Method(Uncopied):
         self,
         inputs: object = (),
         *,
-        out: Sequence[Array | None] | None = None,
+        out: Sequence[Any] | None = None,
         copy: bool = True,
         strict: bool = False,
+        outputs: str | None = None,
     ) -> list[Any]:
         """Run the method and return its outputs as a list.
 
@@ -87,12 +89,13 @@ class Method(Uncopied):
             numpy arrays, torch tensors, or anything with `__dlpack__` or the buffer protocol, of exactly the method's dtype and of a
             shape within its bounds; their strides don't matter, the logical values are copied. Others are int, float, bool, str, None.
             Containers were flattened at export, and their leaves are passed in order.
-        out: arrays to write the outputs to, one for each (None = a new one). They are also what is returned. Outputs without planned
-            memory are computed right in them where the layout fits.
-        copy: False returns read-only views of the method's memory, which the next execution overwrites.
+        out: arrays or torch tensors to write the outputs to, one for each (None = a new one). They are also what is returned. Outputs
+            without planned memory are computed right in them where the layout fits.
+        copy: False returns views of the method's memory, which the next execution overwrites; arrays are read only.
         strict: True refuses arrays that would have to be rearranged, instead of copying them.
+        outputs: "numpy" returns numpy arrays, "torch" torch tensors; None: tensors if one of the inputs is a torch tensor, else arrays.
 
-        Returns numpy arrays that own their memory (a channels-last output keeps its strides), int, float, bool, str, None, and lists.
+        Returns arrays or tensors that own their memory (a channels-last output keeps its strides), int, float, bool, str, None, and lists.
         Raises EtudeTypeError or EtudeValueError, naming the input, what was expected and what came, before anything runs;
         EtudeStateError when another thread is in this method, or it is closed; otherwise what the C library reports. A failed call does
         no harm to the next, except that state buffers may have been written.
@@ -101,6 +104,7 @@ class Method(Uncopied):
             inputs = _arguments.as_list(inputs)
         if len(inputs) != self._input_count:
             raise self._count_error(len(inputs))
+        torch = _torch.any_tensor(inputs) if outputs is None else _torch.chosen(outputs)
         users, mine = self._users, object()
         try:
             if users.setdefault(0, mine) is not mine:
@@ -110,14 +114,16 @@ class Method(Uncopied):
             for slot, x in zip(self._slots, inputs):
                 slot.set(x, strict)
             if out is not None or self._bound:
-                self._bind(out)
+                targets = self._targets(out)
             status = _call(*self._crossing)
             if status != 0:
                 raise self._error.exception(status)
             if self._changed[0]:
                 self._renew_readers()
             if out is not None:
-                return self._write(out)
+                return self._write(out, targets, torch)
+            if torch:
+                return self._as_tensors(copy)
             if not copy:
                 return self._views()
             return [read() for read in self._readers]
@@ -129,9 +135,16 @@ class Method(Uncopied):
                 finally:
                     del users[0]
 
-    def __call__(self, *inputs: object, out: Sequence[Array | None] | None = None, copy: bool = True, strict: bool = False) -> list[Any]:
+    def __call__(
+        self,
+        *inputs: object,
+        out: Sequence[Any] | None = None,
+        copy: bool = True,
+        strict: bool = False,
+        outputs: str | None = None,
+    ) -> list[Any]:
         """`method(x, y)` is `method.execute([x, y])`."""
-        return self.execute(inputs, out=out, copy=copy, strict=strict)
+        return self.execute(inputs, out=out, copy=copy, strict=strict, outputs=outputs)
 
     @property
     def state(self) -> State:
@@ -229,28 +242,43 @@ class Method(Uncopied):
         results = [self._results[i] for i in range(self._output_count)]
         self._tensors = [_results.tensor_view(r) if r.tag == lib.ETUDE_VALUE_TENSOR else None for r in results]
         self._readers = [_results.make_reader(self._pointer, i, r, self._tensors[i], self._error) for i, r in enumerate(results)]
+        self._makers = []
         self._changed[0] = False
 
-    def _views(self) -> list[Any]:
+    def _views(self, writeable: bool = False) -> list[Any]:
         """The outputs in place; each view keeps the C method alive, as the cached ones must not."""
         return [
-            read() if tensor is None else _results.tensor_view(self._results[i], self._handle)
+            read() if tensor is None else _results.tensor_view(self._results[i], self._handle, writeable=writeable)
             for i, (tensor, read) in enumerate(zip(self._tensors, self._readers))
         ]
 
-    def _bind(self, out: Sequence[Array | None] | None) -> None:
-        """Check `out`, and let C write right into those of its arrays where it can."""
+    def _as_tensors(self, copy: bool) -> list[Any]:
+        """The outputs as torch tensors over copies, or over the method's memory; torch knows no read-only tensors."""
+        values = [read() for read in self._readers] if copy else self._views(writeable=True)
+        if not self._makers:
+            self._makers = [
+                _torch.from_value if view is None else _torch.maker(self._results[i].scalar_type) for i, view in enumerate(self._tensors)
+            ]
+        return [make(value) for make, value in zip(self._makers, values)]
+
+    def _targets(self, out: Sequence[Any] | None) -> list[Array | None]:
+        """`out` as arrays, checked; where it can, C writes right into them."""
         if out is None:
             out = [None] * self._output_count
-        elif isinstance(out, np.ndarray) or len(out) != self._output_count:
-            given = "one array" if isinstance(out, np.ndarray) else len(out)
+        elif isinstance(out, np.ndarray) or _torch.is_tensor(out) or len(out) != self._output_count:
+            given = len(out) if isinstance(out, (list, tuple)) else "one array"
             raise EtudeValueError(f"method '{self._name}', out: expected a list of {self._output_count} arrays, got {given}")
-        for i, array in enumerate(out):
+        targets: list[Array | None] = []
+        for i, item in enumerate(out):
+            array = _results.target(item)
             info = self._infos_out[i].tensor
             if array is not None and info is not None:
                 _results.check_out(array, i, self._name, info)
+            targets.append(array)
+        for i, array in enumerate(targets):
             if self._unplanned[i]:
                 self._bind_one(i, array)
+        return targets
 
     def _bind_one(self, index: int, array: Array | None) -> None:
         """Give output `index`, which has no planned memory, the memory of `array`, or its own again."""
@@ -270,12 +298,13 @@ class Method(Uncopied):
                 self._bound.pop(index, None)
                 raise
 
-    def _write(self, out: Sequence[Array | None]) -> list[Any]:
+    def _write(self, out: Sequence[Any], targets: list[Array | None], torch: bool) -> list[Any]:
         """Copy results to the caller's arrays, but for those that stand there already."""
         found: list[Any] = []
-        for i, (array, tensor) in enumerate(zip(out, self._tensors)):
+        for i, (array, tensor) in enumerate(zip(targets, self._tensors)):
             if array is None or tensor is None:
-                found.append(self._readers[i]())
+                value = self._readers[i]()
+                found.append(_torch.from_value(value) if torch else value)
                 continue
             if i not in self._bound:
                 if tensor.shape != array.shape:
@@ -283,7 +312,7 @@ class Method(Uncopied):
                         f"method '{self._name}', out[{i}]: the result has shape {list(tensor.shape)}, the array {list(array.shape)}"
                     )
                 array[...] = tensor
-            found.append(array)
+            found.append(out[i])
         return found
 
     def _closed(self) -> EtudeStateError:

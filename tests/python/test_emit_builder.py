@@ -55,7 +55,7 @@ def test_every_kernel_has_a_signature():
 
 
 def test_signatures_are_in_order_once_each():
-    names = [name for name in schemas._lines()]
+    names = list(schemas._lines())
     assert names == sorted(set(names))
     for name in names:
         assert schemas.operator_schema(name).name == name

@@ -116,6 +116,8 @@ image = torch.arange(12, dtype=torch.float32).reshape(1, 3, 2, 2).to(memory_form
 assert g.execute(image)[0][0, 0].ravel().tolist() == [0, 2, 4, 6]
 h = etude.load(P + "/bfloat16.pte")["forward"]
 y, = h(x.to(torch.bfloat16))
+assert y.dtype == torch.bfloat16 and y.tolist() == [[0, 2, 4], [6, 8, 10]]
+y, = h(x.to(torch.bfloat16), outputs="numpy")
 assert y.view(np.uint16).astype(np.uint32).__lshift__(16).view(np.float32).tolist() == [[0, 2, 4], [6, 8, 10]]
 for bad, word in ((x.to_sparse(), "strided"), (x.double(), "float64"), (torch.empty(2, 3, device="meta"), "input 0")):
     try:
