@@ -8,6 +8,8 @@ static const etude_kernel_call *call_of(const etude_kernel_context *ctx) {
 
 const char *etude_kernel_name(const etude_kernel_context *ctx) { return call_of(ctx)->kernel->name; }
 
+const etude_error *etude_kernel_error(const etude_kernel_context *ctx) { return call_of(ctx)->error; }
+
 etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);

@@ -150,6 +150,7 @@ static const etude_host_api host_api = {
     etude_execute_context_option_string,
     etude_execute_context_worker_count,
     etude_kernel_name,
+    etude_kernel_error,
     etude_kernel_fail,
     etude_kernel_resize,
     etude_kernel_scratch,

@@ -71,6 +71,9 @@ typedef struct etude_kernel {
 /** The name under which the kernel was called, with overload. Lives as long as it is registered. */
 ETUDE_API const char *etude_kernel_name(const etude_kernel_context *ctx);
 
+/** What was recorded last, for wrappers that must pass it on; NULL where the caller of execute wants no report. */
+ETUDE_API const etude_error *etude_kernel_error(const etude_kernel_context *ctx);
+
 /**
  * Record a failure: the message (language of ::etude_error_set) goes to the caller of execute, who also
  * gets method, instruction and operator in front of it. Returns @p status.

@@ -81,6 +81,7 @@ typedef struct etude_host_api {
   size_t (*execute_context_worker_count)(const etude_execute_context *ctx);
 
   const char *(*kernel_name)(const etude_kernel_context *ctx);
+  const etude_error *(*kernel_error)(const etude_kernel_context *ctx);
   etude_status (*kernel_fail)(etude_kernel_context *ctx, etude_status status, const char *format, ...);
   etude_status (*kernel_resize)(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank);
   void *(*kernel_scratch)(etude_kernel_context *ctx, size_t size);

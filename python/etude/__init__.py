@@ -34,10 +34,11 @@ from etude.errors import (
 )
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, ValueInfo
 from etude.method import Method
+from etude.operators import KernelContext, OperatorRegistry
 from etude.options import Explanation, Option, Options, OptionTable
 from etude.program import Program, Segment
 from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBackend
-from etude.runtime import OperatorRegistry, Runtime, load
+from etude.runtime import Runtime, kernel, load
 from etude.snapshots import OptionChange, OptionSnapshot, Setting
 from etude.state import State
 
@@ -65,6 +66,7 @@ __all__ = [
     "ExecuteContext",
     "Explanation",
     "InitContext",
+    "KernelContext",
     "MemoryReport",
     "Method",
     "MethodMeta",
@@ -88,6 +90,7 @@ __all__ = [
     "Verification",
     "get_include",
     "get_library",
+    "kernel",
     "load",
     "numpy_dtype",
     "option",

@@ -7,20 +7,17 @@ C holds numbers instead of Python objects: `self` and handles are keys of dicts 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any
 
-from etude import _context, _pending
+from etude import _context
+from etude._callback import guarded, lost
 from etude._context import Delegate, ExecuteContext, InitContext
 from etude._lease import Lease
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
 from etude._option_rows import STRING, Value, backend_name, read_items, write_value
 from etude.backend import Backend, Field
-from etude.errors import EtudeBackendError, EtudeError, EtudeStateError, EtudeTypeError
+from etude.errors import EtudeBackendError, EtudeStateError, EtudeTypeError
 
 _SCOPES = {"process": lib.ETUDE_SCOPE_PROCESS, "load": lib.ETUDE_SCOPE_LOAD, "both": lib.ETUDE_SCOPE_BOTH}
-_LONGEST_TEXT = 4000  # of an exception in a message
 
 _numbers = itertools.count(1)
 _adapters: dict[int, Adapter] = {}
@@ -164,100 +161,56 @@ def _number(pointer: CData) -> int:
     return int(ffi.cast("uintptr_t", pointer))
 
 
-def _words(what: str, exception: BaseException) -> str:
-    try:
-        words = str(exception)
-    except Exception:
-        words = "(it has no text)"
-    kind = "" if isinstance(exception, EtudeError) else type(exception).__name__ + (": " if words else "")
-    return f"{what}: {kind}{words}"[:_LONGEST_TEXT]
-
-
-def _status(exception: BaseException, refusal: bool) -> int:
-    if isinstance(exception, EtudeError):
-        return int(exception.status) or lib.ETUDE_INTERNAL
-    if isinstance(exception, MemoryError):
-        return lib.ETUDE_DELEGATE_OUT_OF_MEMORY
-    if refusal and isinstance(exception, (ValueError, TypeError)):
-        return lib.ETUDE_INVALID_ARGUMENT if isinstance(exception, ValueError) else lib.ETUDE_INVALID_TYPE
-    return lib.ETUDE_DELEGATE_INCOMPATIBLE
-
-
-def _guarded(what: str, error: CData, function: Callable[..., object], *arguments: Any, refusal: bool = False) -> int:
-    """Call `function`. An exception is noted for the Python caller and reported to C."""
-    _pending.enter()
-    try:
-        function(*arguments)
-        return lib.ETUDE_OK
-    except BaseException as exception:
-        words = _words(what, exception)
-        _pending.note(words, exception)
-        status = _status(exception, refusal)
-        lib.etude_error_set(error, status, b"%s", ffi.new("char[]", words.encode("utf-8", "backslashreplace").replace(b"\0", b"?")))
-        if isinstance(exception, EtudeError) and exception.subject:
-            lib.etude_error_subject(error, exception.subject.encode("utf-8", "replace").replace(b"\0", b"?"))
-        return status
-    finally:
-        _pending.leave()
-
-
-def _lost(kind: type[BaseException], exception: BaseException, trace: TracebackType) -> None:
-    """An interrupt outside of `_guarded`; C gets the function's error value."""
-    _pending.enter()
-    _pending.note("", exception)
-    _pending.leave()
-
-
-@ffi.def_extern(name="etude_py_is_available", error=False, onerror=_lost)
+@ffi.def_extern(name="etude_py_is_available", error=False, onerror=lost)
 def _is_available(self_: CData) -> bool:
     adapter = _adapters[_number(self_)]
     answer: list[bool] = []
     what = f"backend '{adapter.name}', is_available"
-    _guarded(what, ffi.NULL, lambda: answer.append(bool(adapter.backend.is_available())))
+    guarded(what, ffi.NULL, lambda: answer.append(bool(adapter.backend.is_available())))
     return bool(answer) and answer[0]
 
 
-@ffi.def_extern(name="etude_py_init", error=lib.ETUDE_INTERNAL, onerror=_lost)
+@ffi.def_extern(name="etude_py_init", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _init(self_: CData, ctx: CData, payload: CData, out_handle: CData, error: CData) -> int:
-    return _guarded("init", error, _adapters[_number(self_)].init, ctx, payload, out_handle)
+    return guarded("init", error, _adapters[_number(self_)].init, ctx, payload, out_handle)
 
 
-@ffi.def_extern(name="etude_py_execute", error=lib.ETUDE_INTERNAL, onerror=_lost)
+@ffi.def_extern(name="etude_py_execute", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _execute(self_: CData, ctx: CData, handle: CData, args: CData, count: int, error: CData) -> int:
-    return _guarded("execute", error, _adapters[_number(self_)].execute, ctx, handle, args, count)
+    return guarded("execute", error, _adapters[_number(self_)].execute, ctx, handle, args, count)
 
 
-@ffi.def_extern(name="etude_py_destroy", onerror=_lost)
+@ffi.def_extern(name="etude_py_destroy", onerror=lost)
 def _destroy(self_: CData, handle: CData) -> None:
     adapter = _adapters[_number(self_)]
-    _guarded(f"backend '{adapter.name}', destroy", ffi.NULL, adapter.destroy, handle)
+    guarded(f"backend '{adapter.name}', destroy", ffi.NULL, adapter.destroy, handle)
 
 
-@ffi.def_extern(name="etude_py_option_schema", error=ffi.NULL, onerror=_lost)
+@ffi.def_extern(name="etude_py_option_schema", error=ffi.NULL, onerror=lost)
 def _option_schema(self_: CData, out_count: CData) -> CData:
     adapter = _adapters[_number(self_)]
     out_count[0] = adapter.option_count
     return adapter.schema
 
 
-@ffi.def_extern(name="etude_py_check_options", error=lib.ETUDE_INTERNAL, onerror=_lost)
+@ffi.def_extern(name="etude_py_check_options", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _check_options(self_: CData, method_name: CData, items: CData, count: int, error: CData) -> int:
     check = _adapters[_number(self_)].backend.check_options
     method = None if method_name == ffi.NULL else text(method_name)
-    return _guarded("check_options", error, check, read_items(items, count), method, refusal=True)
+    return guarded("check_options", error, check, read_items(items, count), method, refusal=True)
 
 
-@ffi.def_extern(name="etude_py_set_option", error=lib.ETUDE_INTERNAL, onerror=_lost)
+@ffi.def_extern(name="etude_py_set_option", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _set_option(self_: CData, items: CData, count: int, error: CData) -> int:
-    return _guarded("options_changed", error, _adapters[_number(self_)].set_option, items, count)
+    return guarded("options_changed", error, _adapters[_number(self_)].set_option, items, count)
 
 
-@ffi.def_extern(name="etude_py_get_option", error=lib.ETUDE_INTERNAL, onerror=_lost)
+@ffi.def_extern(name="etude_py_get_option", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _get_option(self_: CData, item: CData, error: CData) -> int:
-    return _guarded("reading it", error, _adapters[_number(self_)].get_option, item)
+    return guarded("reading it", error, _adapters[_number(self_)].get_option, item)
 
 
-@ffi.def_extern(name="etude_py_release", onerror=_lost)
+@ffi.def_extern(name="etude_py_release", onerror=lost)
 def _release(self_: CData) -> None:
     adapter = _adapters.pop(_number(self_), None)
     if adapter is not None:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etude import _results
-from etude._lease import Lease, still_held
+from etude._lease import Lease
+from etude._lent import LentValues
 from etude._lib import CData, ErrorBlock, ffi, lib, text
 from etude._log import LEVELS, logger
 from etude._option_rows import BOOL, INT, Value
-from etude.errors import EtudeBackendError, EtudeIndexError, EtudeKeyError, EtudeStateError, EtudeTypeError, EtudeValueError
+from etude.errors import EtudeKeyError, EtudeStateError, EtudeTypeError, EtudeValueError
 
 if TYPE_CHECKING:
     from etude.backend import Backend
 
 Array = np.ndarray[Any, Any]
-
-_READ_ONLY = lib.ETUDE_TENSOR_READONLY | lib.ETUDE_TENSOR_CONSTANT
-_NUMBERS = (lib.ETUDE_VALUE_BOOL_LIST, lib.ETUDE_VALUE_DOUBLE_LIST, lib.ETUDE_VALUE_INT_LIST)
-_TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
 
 
 class Delegate:
@@ -157,22 +152,13 @@ class ExecuteContext(Context):
 
     def __init__(self, pointer: CData, delegate: Delegate, kinds: Mapping[str, int], backend: str) -> None:
         super().__init__(pointer, delegate, kinds, backend)
-        self._values: CData = None
-        self._args: list[Any] = []
-        self._owners: list[weakref.ref[Any]] = []
+        self._lent: LentValues | None = None
 
     def resize(self, index: int, shape: Sequence[int]) -> Array:
         """Give the output at `args[index]` its shape, within its bounds; returns its new view, which also stands in `args` then."""
-        value = self._values[index] if self._pointer is not None and 0 <= index < len(self._args) else None
-        if value is None:
-            self._c()
-            raise EtudeIndexError(f"there is no argument {index}; there are {len(self._args)}")
-        if value.tag != lib.ETUDE_VALUE_TENSOR:
-            raise EtudeTypeError(f"argument {index} is {text(lib.etude_value_kind_name(value.tag))}, and only tensors have a shape")
-        self._resize(getattr(value, "as").tensor, shape)
-        self._args[index] = self._read(value)
-        array: Array = self._args[index]
-        return array
+        self._c()
+        assert self._lent is not None
+        return self._lent.resize(index, shape)
 
     def _resize(self, tensor: CData, shape: Sequence[int]) -> None:
         error = self._delegate.error
@@ -181,57 +167,18 @@ class ExecuteContext(Context):
 
     def _open(self, values: CData, count: int) -> list[Any]:
         """The arguments as Python values. The list is the backend's, but for its entries, which go when the call ends."""
-        self._values = values
-        self._args = [None] * count
-        for i in range(count):
-            self._args[i] = self._read(values[i])
-        return self._args
-
-    def _read(self, value: CData) -> Any:
-        if value == ffi.NULL:
-            return None
-        tag = value.tag
-        if tag == lib.ETUDE_VALUE_TENSOR:
-            return self._array(getattr(value, "as").tensor, value)
-        if tag in _TENSORS:
-            items = getattr(value, "as").items
-            return [self._read(items[i]) for i in range(value.count)]
-        result = self._delegate.result
-        if tag in _NUMBERS:
-            found = []
-            for i in range(value.count):
-                lib.etude_result_read_item(value, i, result)
-                found.append(_results.scalar(result))
-            return found
-        lib.etude_result_read(value, result)
-        if tag == lib.ETUDE_VALUE_STRING:
-            raw: bytes = ffi.buffer(ffi.cast("char *", result.data), result.size)[:]
-            return raw.decode("utf-8", "backslashreplace")
-        return _results.scalar(result)
-
-    def _array(self, tensor: CData, value: CData) -> Array:
-        result = self._delegate.result
-        lib.etude_result_read(value, result)
-        if result.data == ffi.NULL and result.size > 0:  # an output without planned memory
-            self._resize(tensor, [result.sizes[i] for i in range(result.rank)])
-            lib.etude_result_read(value, result)
-        array = _results.tensor_view(result)
-        if result.flags & _READ_ONLY:
-            array.flags.writeable = False
-        if result.size > 0:
-            self._owners.append(weakref.ref(array.base))
-        return array
+        self._lent = LentValues(values, count, self._delegate.result, self._resize)
+        return self._lent.args
 
     def _end(self) -> None:
         super()._end()
-        self._args.clear()
+        if self._lent is not None:
+            self._lent.end()
 
     def _close(self) -> None:
         """The call went well, and has ended: does the backend keep what was only lent to it?"""
-        if still_held(self._owners):
-            raise EtudeBackendError(
-                "it keeps an array that was given to it, or a view of one, whose memory is only good during the call: keep a copy"
-            )
+        if self._lent is not None:
+            self._lent.check_returned()
 
     def _option(self, key: str, kind: int) -> Value:
         error, name = self._delegate.error, key.encode()

@@ -121,8 +121,13 @@ def numpy_dtype(name: str) -> DType:
     >>> bits = np.array([0x3F80, 0x4000], np.uint16)          # 1.0 and 2.0 in bfloat16
     >>> x = bits.view(numpy_dtype("bfloat16"))                # says so explicitly; no bit changes
     """
+    return from_code(code_of(name))
+
+
+def code_of(name: str) -> int:
+    """The code of an element type that is named as in `numpy_dtype`."""
     wanted = name.lower()
     for code, row in _TYPES.items():
         if wanted in (row[2], row[0]):
-            return from_code(code)
+            return code
     raise ValueError(f"no element type is named {name!r}; known are {', '.join(row[2] for row in _TYPES.values())}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, overload
 
@@ -53,15 +53,13 @@ class Check(NamedTuple):
 
 
 class PluginLibrary:
-    """A shared library with backends, loaded into a runtime. It stays until `unload`, or until the runtime goes."""
+    """A shared library with backends or kernels, loaded into a runtime. It stays until `unload`, or until the runtime goes."""
 
     def __init__(self, path: str, loaded: Libraries, pointer: CData) -> None:
         """For `BackendRegistry.load_library`."""
         self._path, self._loaded, self._pointer = path, loaded, pointer
-        names: list[str] = []
-        while (name := lib.etude_plugin_backend(pointer, len(names))) != ffi.NULL:
-            names.append(text(name))
-        self._backends = tuple(names)
+        self._backends = _names(lib.etude_plugin_backend, pointer)
+        self._operators = _names(lib.etude_plugin_operator, pointer)
 
     @property
     def path(self) -> str:
@@ -73,14 +71,26 @@ class PluginLibrary:
         """The names of its backends."""
         return self._backends
 
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators for which it has kernels."""
+        return self._operators
+
     def unload(self) -> None:
-        """Take its backends out and unload it. EtudeStateError, changing nothing, while a method uses one. Twice is fine."""
+        """Take its backends and kernels out and unload it. EtudeStateError, changing nothing, while a method uses one. Twice is fine."""
         with _setup_lock:
             self._loaded.unload(self._pointer)
 
     def __repr__(self) -> str:
         gone = "" if self._pointer in self._loaded.pointers else " (unloaded)"
-        return f"<etude.PluginLibrary {self._path!r}: {', '.join(self._backends)}{gone}>"
+        return f"<etude.PluginLibrary {self._path!r}: {', '.join(self._backends + self._operators)}{gone}>"
+
+
+def _names(ask: Callable[[CData, int], CData], pointer: CData) -> tuple[str, ...]:
+    found: list[str] = []
+    while (name := ask(pointer, len(found))) != ffi.NULL:
+        found.append(text(name))
+    return tuple(found)
 
 
 class Libraries:
@@ -216,7 +226,7 @@ class BackendRegistry:
             error.check(lib.etude_runtime_unregister_backend(self._runtime.pointer, backend_name(name), error.pointer))
 
     def load_library(self, path: str | os.PathLike[str]) -> PluginLibrary:
-        """Load a plugin, a shared library with backends. The path is taken as it is: nothing is searched.
+        """Load a plugin, a shared library with backends or kernels. The path is taken as it is: nothing is searched.
 
         Raises EtudeFileNotFoundError, EtudeOSError (the system can't load it), EtudeValueError (no plugin, or a name in use),
         EtudeNotImplementedError (built for another version of etude's binary interface); nothing stays loaded then.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from etude import _log, _pending  # noqa: F401  _log: C calls it
@@ -14,25 +14,9 @@ from etude._sources import Source, loader_array
 from etude.enums import Verification
 from etude.errors import EtudeNotImplementedError, EtudeProgramError, EtudeValueError, copied
 from etude.metadata import new_sized
+from etude.operators import Function, OperatorRegistry
 from etude.program import Program, check_unused, unused_mode
 from etude.registry import BackendRegistry, Libraries
-
-
-class OperatorRegistry(Uncopied):
-    """The operators of a runtime."""
-
-    def __init__(self, runtime: Handle) -> None:
-        """For `Runtime`."""
-        self._runtime = runtime
-
-    @property
-    def operator_names(self) -> set[str]:
-        """The names of all operators, with overload: "aten::add.out"."""
-        pointer = self._runtime.pointer
-        return {text(lib.etude_runtime_kernel(pointer, i).name) for i in range(lib.etude_runtime_kernel_count(pointer))}
-
-    def __repr__(self) -> str:
-        return f"<etude.OperatorRegistry of {lib.etude_runtime_kernel_count(self._runtime.pointer)} operators>"
 
 
 class Runtime(Uncopied):
@@ -208,3 +192,33 @@ def load(
     return runtime.load_program(
         data, data_path=data_path, verification=verification, backend_options=backend_options, unused_options=unused_options
     )
+
+
+def kernel(
+    name: str, *, number: bool = False, dtypes: Iterable[str] = (), runtime: Runtime | None = None
+) -> Callable[[Function], Function]:
+    """Make the function below it the kernel of operator `name` (with overload: "my::op.out"), in the process-wide runtime or another.
+
+    >>> @etude.kernel("my::blend.out")
+    ... def blend(context, a, b, weight, out):
+    ...     out[...] = a + (b - a) * weight
+
+    The function gets an `etude.KernelContext`, then the arguments in the order of the operator's schema, the out arguments included.
+    Tensors are numpy arrays over the method's memory, without a copy; inputs are read only, results are written to the outs in place
+    (`out[...] = …`); one of dynamic shape gets its shape from `context.resize` first. Others are int, float, bool, str, None, and lists.
+    Arrays are good until the call returns: to keep one, or a view of one, is an error. The function may be called from several threads
+    at the same time; the GIL is held while it runs.
+
+    number: the operator computes a number (`sym_size`): what the function returns is the result, and there is no out argument.
+    dtypes: names of the element types that tensors among the arguments may have ("float32", …), where the kernel takes no others:
+        programs with others are known to fail before they run.
+
+    An exception becomes the failure of the call that ran the method: an EtudeBackendError with the exception as `__cause__`; EtudeError
+    and MemoryError keep their kind; KeyboardInterrupt is raised itself. Raises as `OperatorRegistry.register`.
+    """
+
+    def register(function: Function) -> Function:
+        (runtime or Runtime.get()).operator_registry.register(name, function, number=number, dtypes=dtypes)
+        return function
+
+    return register

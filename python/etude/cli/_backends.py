@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
+import runpy
 
 import etude
 
@@ -12,8 +14,12 @@ _WORDS = {"true": True, "false": False}
 
 
 def add_libraries(parser: argparse.ArgumentParser) -> None:
-    """The argument that loads plugins."""
+    """The arguments that bring in backends and kernels which this build has not got."""
     parser.add_argument("--library", metavar="FILE.so", action="append", default=[], help="load a plugin; may be repeated")
+    parser.add_argument(
+        "--import", metavar="MODULE", dest="modules", action="append", default=[],
+        help="import a Python module, by name or as a file, that registers kernels or backends; may be repeated",
+    )  # fmt: skip
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +32,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def open_runtime(args: argparse.Namespace, threads: int | None = None) -> etude.Runtime:
-    """The runtime, with the plugins of `--library`."""
+    """The runtime, with the plugins of `--library` and what the modules of `--import` register."""
     runtime = etude.Runtime.get() if threads is None else etude.Runtime(threads=threads)
+    if args.modules and threads is not None:  # that is where `etude.kernel` and `Runtime.get` lead
+        etude.Runtime._shared = runtime
+    for module in args.modules:
+        if module.endswith(".py"):
+            runpy.run_path(module)
+        else:
+            importlib.import_module(module)
     for path in args.library:
         runtime.backend_registry.load_library(path)
     return runtime

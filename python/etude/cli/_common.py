@@ -19,7 +19,7 @@ def open_program(args: argparse.Namespace, threads: int | None = None) -> etude.
     if "library" not in args:
         return etude.load(args.program, data_path=args.data, threads=threads)
     runtime = open_runtime(args, threads)
-    process, load = set_options(runtime, args.option)
+    process, load = set_options(runtime, getattr(args, "option", []))
     program = runtime.load_program(args.program, data_path=args.data, backend_options=load)
     used = {name for method in program for name in program.metadata(method).backends}
     for backend in process:

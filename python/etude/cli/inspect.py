@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 import etude
+from etude.cli._backends import add_libraries
 from etude.cli._common import add_program, bytes_text, open_program
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
@@ -31,6 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Show what is in a program: a summary, or with the options below those parts of it in detail.",
     )
     add_program(parser)
+    add_libraries(parser)
     parser.add_argument("--instructions", action="store_true", help="every instruction with its operands and their places")
     parser.add_argument("--plan", action="store_true", help="the memory plan: buffers over time, as a picture in text")
     parser.add_argument("--svg", metavar="FILE", help="write that picture to an SVG file")
