@@ -406,7 +406,9 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   if ((op->flags & ETUDE_OP_FLOAT) != 0 && !etude_dtype_is_float(common)) common = ETUDE_FLOAT;
   map.loop = loop_for(op, common);
   if (map.loop == NULL) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "not defined for %y", (int)common);
-  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !etude_dtype_is_float(common) && etude_operand_has_zero(&operands[1])) {
+  const bool empty = operands[0].tensor != NULL && etude_tensor_numel(operands[0].tensor) == 0;
+  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && !etude_dtype_is_float(common) &&
+      etude_operand_has_zero(&operands[1])) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "integer division by zero");
   }
   map.count = count;

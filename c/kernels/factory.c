@@ -170,12 +170,23 @@ static etude_status check_real(etude_kernel_context *ctx, const etude_tensor *ou
   return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
 }
 
+/* Elements of a range; negative where there can be none. Fractions are cut first where the result is of 64-bit integers,
+   and only there: PyTorch's rule. */
+static double range_count(const etude_scalar *start, const etude_scalar *end, const etude_scalar *step, int32_t dtype) {
+  if (!(step->d > 0.0 ? end->d >= start->d : step->d < 0.0 && end->d <= start->d)) return -1.0;
+  if (dtype != ETUDE_LONG) return ceil((end->d - start->d) / step->d);
+  if (step->i == 0 || (step->i > 0 ? end->i < start->i : end->i > start->i)) return -1.0;
+  const uint64_t way = step->i > 0 ? (uint64_t)end->i - (uint64_t)start->i : (uint64_t)start->i - (uint64_t)end->i;
+  const uint64_t pace = step->i > 0 ? (uint64_t)step->i : 0 - (uint64_t)step->i;
+  return (double)(way / pace + (way % pace != 0));
+}
+
 static etude_status arange(etude_kernel_context *ctx, const etude_scalar *start, const etude_scalar *end,
                            const etude_scalar *step, etude_tensor *out) {
-  const double exact = ceil((end->d - start->d) / step->d);
+  const double exact = range_count(start, end, step, out->scalar_type);
   int64_t count;
   TRY(check_real(ctx, out));
-  if (!(exact >= 0.0) || exact > (double)INT32_MAX || step->d == 0.0) {
+  if (!(exact >= 0.0) || exact > (double)INT32_MAX) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the range does not have a possible number of elements");
   }
   count = (int64_t)exact;

@@ -894,10 +894,9 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   TRY(etude_arg_dim(ctx, s->dim, rank, &dim));
   if (s->wanted > from.sizes[dim] || s->wanted < -1) return index_error(ctx, s->wanted, from.sizes[dim]);
   const int64_t count = from.sizes[dim];
-  const int64_t wanted = s->wanted < 0 ? count : s->wanted;
+  const int64_t wanted = s->wanted < 0 || rank == 0 ? count : s->wanted; /* rank 0 always gives its one element */
   sizes.sizes[dim] = wanted;
   if (s->values != NULL) TRY(etude_out_resize(ctx, s->values, sizes.sizes, rank));
-  if (rank == 0 && wanted == 0) return ETUDE_OK;
   TRY(etude_out_resize(ctx, s->indices, sizes.sizes, rank));
   indices = view_with_rank(s->indices);
   values = s->values != NULL ? view_with_rank(s->values) : indices;

@@ -1,0 +1,190 @@
+#include "direct.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+
+enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5 };
+
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define SEES_UNINITIALISED 1
+#endif
+#if __has_feature(address_sanitizer)
+#define SEES_OVERRUNS 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define SEES_OVERRUNS 1
+#endif
+
+/* ---- memory ---- */
+
+struct pool_block {
+  struct pool_block *next;
+  uint8_t *data;
+  size_t size;
+};
+
+static void *take(size_t size, size_t alignment) {
+  void *data = NULL;
+  if (posix_memalign(&data, alignment, size == 0 ? 1 : size) != 0) {
+    fprintf(stderr, "no memory for %zu bytes\n", size);
+    exit(2);
+  }
+  return data;
+}
+
+void *pool_take(pool *from, size_t size) {
+  struct pool_block *block = take(sizeof *block, sizeof(void *));
+#ifdef SEES_OVERRUNS
+  block->data = take(size, from->aligned ? ETUDE_MEMORY_ALIGNMENT : 16);
+#else
+  block->data = take(size + GUARD, from->aligned ? ETUDE_MEMORY_ALIGNMENT : 16);
+  memset(block->data + size, GUARD_BYTE, GUARD);
+#endif
+#ifndef SEES_UNINITIALISED
+  memset(block->data, FILL_BYTE, size);
+#endif
+  block->size = size;
+  block->next = from->blocks;
+  from->blocks = block;
+  from->bytes += size;
+  return block->data;
+}
+
+bool pool_overrun(const pool *all) {
+#ifndef SEES_OVERRUNS
+  for (const struct pool_block *block = all->blocks; block != NULL; block = block->next) {
+    for (size_t i = 0; i < GUARD; ++i) {
+      if (block->data[block->size + i] != GUARD_BYTE) return true;
+    }
+  }
+#else
+  (void)all;
+#endif
+  return false;
+}
+
+void pool_free(pool *all) {
+  while (all->blocks != NULL) {
+    struct pool_block *block = all->blocks;
+    all->blocks = block->next;
+    free(block->data);
+    free(block);
+  }
+  all->bytes = 0;
+}
+
+etude_tensor *make_tensor(pool *from, int8_t scalar_type, uint32_t rank, const int32_t *sizes, const uint8_t *dim_order,
+                          const int32_t *bounds) {
+  const int32_t *largest = bounds != NULL ? bounds : sizes;
+  etude_tensor *tensor = pool_take(from, sizeof *tensor);
+  int32_t *numbers = pool_take(from, 3 * rank * sizeof *numbers);
+  uint8_t *order = pool_take(from, rank);
+  size_t count = 1;
+  for (uint32_t d = 0; d < rank; ++d) {
+    numbers[d] = sizes[d];
+    numbers[2 * rank + d] = largest[d];
+    order[d] = dim_order != NULL ? dim_order[d] : (uint8_t)d;
+    count *= (size_t)largest[d];
+  }
+  memset(tensor, 0, sizeof *tensor);
+  tensor->scalar_type = scalar_type;
+  tensor->rank = (uint8_t)rank;
+  tensor->sizes = numbers;
+  tensor->strides = numbers + rank;
+  tensor->dim_order = order;
+  tensor->capacity = count * etude_scalar_size(scalar_type);
+  tensor->data = pool_take(from, tensor->capacity);
+  if (bounds != NULL) {
+    tensor->bounds = numbers + 2 * rank;
+    tensor->flags = ETUDE_TENSOR_DYNAMIC;
+  }
+  if (!etude_strides_from_dim_order(tensor->sizes, tensor->dim_order, rank, tensor->strides)) {
+    fprintf(stderr, "a tensor with sizes or a dim order that can't be\n");
+    exit(2);
+  }
+  return tensor;
+}
+
+etude_value *make_value(pool *from, int32_t tag) {
+  etude_value *value = pool_take(from, sizeof *value);
+  memset(value, 0, sizeof *value);
+  value->tag = tag;
+  return value;
+}
+
+/* ---- the context: what kernel.h promises ---- */
+
+struct etude_kernel_context {
+  const etude_kernel *kernel;
+  etude_error *error;
+  call_report *report;
+  pool scratch;
+  bool backwards;
+};
+
+void *etude_kernel_self(const etude_kernel_context *ctx) {
+  return ctx->kernel->traits != NULL ? ctx->kernel->traits->self : NULL;
+}
+
+const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->kernel->name; }
+
+etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  etude_error_set_v(ctx->error, status, format, list);
+  va_end(list);
+  return status;
+}
+
+etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+  if ((out->flags & ETUDE_TENSOR_READONLY) != 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result is read-only");
+  }
+  return etude_tensor_resize(out, sizes, rank, ctx->error);
+}
+
+void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
+  if (size == 0 || size > SIZE_MAX / 4 || ctx->scratch.bytes > ((size_t)1 << 28) - (size < 1u << 28 ? size : 1u << 28)) {
+    (void)etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory can't be had", size);
+    return NULL;
+  }
+  ctx->report->scratch_bytes += (size + ETUDE_MEMORY_ALIGNMENT - 1) / ETUDE_MEMORY_ALIGNMENT * ETUDE_MEMORY_ALIGNMENT;
+  return pool_take(&ctx->scratch, size);
+}
+
+void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
+                               void *arg) {
+  ctx->report->parallel_runs++;
+  for (size_t i = 0; i < count; ++i) task(arg, ctx->backwards ? count - 1 - i : i);
+}
+
+etude_status call_kernel(const etude_kernel *kernel, etude_value *const *args, uint32_t arg_count, bool backwards,
+                         etude_error *error, call_report *report) {
+  etude_kernel_context ctx = {.kernel = kernel, .error = error, .report = report, .scratch = {.aligned = true}, .backwards = backwards};
+  etude_status status;
+  memset(report, 0, sizeof *report);
+  error->status = ETUDE_OK;
+  error->message[0] = '\0';
+  status = kernel->function(&ctx, args, arg_count);
+  if (pool_overrun(&ctx.scratch)) {
+    fprintf(stderr, "%s: wrote beyond its scratch memory\n", kernel->name);
+    abort();
+  }
+  pool_free(&ctx.scratch);
+  return status;
+}
+
+const etude_kernel *find_kernel(const char *name) {
+  uint32_t count;
+  const etude_kernel *table = etude_portable_kernels(&count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(table[i].name, name) == 0) return &table[i];
+  }
+  return NULL;
+}
