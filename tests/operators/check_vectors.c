@@ -16,9 +16,9 @@
 #include "direct.h"
 
 enum { MAX_ARGS = 32, MAX_TENSORS = 64 };
-enum { ROLE_INPUT, ROLE_RESULT, ROLE_CHANGED, ROLE_UNDEFINED };                  /* of a tensor in a file */
-enum { KIND_SAME_AS = 64, KIND_RESULTS = 65, KIND_COMPUTED = 66 };               /* of an argument, beside ETUDE_VALUE_* */
-enum { VERDICT_COMPUTES, VERDICT_REFUSES, VERDICT_MAY_REFUSE, VERDICT_COUNT };   /* of a case */
+enum { ROLE_INPUT, ROLE_RESULT, ROLE_CHANGED, ROLE_UNDEFINED };    /* of a tensor in a file */
+enum { KIND_SAME_AS = 64, KIND_RESULTS = 65, KIND_COMPUTED = 66 }; /* of an argument, beside ETUDE_VALUE_* */
+enum { VERDICT_COMPUTES, VERDICT_REFUSES, VERDICT_MAY_REFUSE, VERDICT_COUNT }; /* of a case */
 
 /* ---- reading ---- */
 
@@ -237,7 +237,8 @@ static bool differs(const test_case *c, const case_tensor *t, char *text, size_t
   size_t count = 1;
   for (uint32_t d = 0; d < got->rank; ++d) {
     if (got->sizes[d] != t->sizes[d]) {
-      snprintf(text, text_size, "size %" PRIu32 " of the result is %" PRId32 ", not %" PRId32, d, got->sizes[d], t->sizes[d]);
+      snprintf(text, text_size, "size %" PRIu32 " of the result is %" PRId32 ", not %" PRId32, d, got->sizes[d],
+               t->sizes[d]);
       return true;
     }
     count *= (size_t)t->sizes[d];
@@ -276,7 +277,8 @@ static bool value_differs(const test_case *c, char *text, size_t text_size) {
   bool same = got->tag == want->tag;
   if (same && got->tag == ETUDE_VALUE_INT) same = got->as.int_value == want->as.int_value;
   if (same && got->tag == ETUDE_VALUE_BOOL) same = got->as.bool_value == want->as.bool_value;
-  if (same && got->tag == ETUDE_VALUE_DOUBLE) same = near(got->as.double_value, want->as.double_value, c->rtol, c->atol);
+  if (same && got->tag == ETUDE_VALUE_DOUBLE)
+    same = near(got->as.double_value, want->as.double_value, c->rtol, c->atol);
   if (same) return false;
   const double number = got->tag == ETUDE_VALUE_DOUBLE ? got->as.double_value : (double)got->as.int_value;
   const double right = want->tag == ETUDE_VALUE_DOUBLE ? want->as.double_value : (double)want->as.int_value;

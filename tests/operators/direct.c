@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5 };
+enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5, WORKERS = 3 };
 
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
@@ -150,7 +150,8 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
 }
 
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
-  if (size == 0 || size > SIZE_MAX / 4 || ctx->scratch.bytes > ((size_t)1 << 28) - (size < 1u << 28 ? size : 1u << 28)) {
+  if (size == 0 || size > SIZE_MAX / 4 ||
+      ctx->scratch.bytes > ((size_t)1 << 28) - (size < 1u << 28 ? size : 1u << 28)) {
     (void)etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory can't be had", size);
     return NULL;
   }
@@ -158,15 +159,20 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   return pool_take(&ctx->scratch, size);
 }
 
-void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, void (*task)(void *arg, size_t index),
-                               void *arg) {
+size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return ctx->backwards ? WORKERS : 1; }
+
+void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
   ctx->report->parallel_runs++;
-  for (size_t i = 0; i < count; ++i) task(arg, ctx->backwards ? count - 1 - i : i);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t index = ctx->backwards ? count - 1 - i : i;
+    task(arg, index, ctx->backwards ? i % WORKERS : 0);
+  }
 }
 
 etude_status call_kernel(const etude_kernel *kernel, etude_value *const *args, uint32_t arg_count, bool backwards,
                          etude_error *error, call_report *report) {
-  etude_kernel_context ctx = {.kernel = kernel, .error = error, .report = report, .scratch = {.aligned = true}, .backwards = backwards};
+  etude_kernel_context ctx = {
+      .kernel = kernel, .error = error, .report = report, .scratch = {.aligned = true}, .backwards = backwards};
   etude_status status;
   memset(report, 0, sizeof *report);
   error->status = ETUDE_OK;

@@ -33,7 +33,8 @@ typedef struct call_report {
   size_t parallel_runs;
 } call_report;
 
-/* Call a kernel. `backwards`: parallel tasks run in reverse order. `error` and `report` are filled. */
+/* Call a kernel. `backwards`: parallel tasks run in reverse order, as if several workers
+   took turns. `error` and `report` are filled. */
 etude_status call_kernel(const etude_kernel *kernel, etude_value *const *args, uint32_t arg_count, bool backwards,
                          etude_error *error, call_report *report);
 
