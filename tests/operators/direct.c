@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/checked.h"
 #include "core/error.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5, WORKERS = 3 };
+
+static const size_t MOST_SCRATCH = (size_t)1 << 28;
 
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
@@ -120,24 +123,25 @@ etude_value *make_value(pool *from, int32_t tag) {
 
 /* ---- the context: what kernel.h promises ---- */
 
-struct etude_kernel_context {
+typedef struct direct_call {
+  etude_kernel_context context; /* first: what kernels see of it */
   const etude_kernel *kernel;
   etude_error *error;
   call_report *report;
   pool scratch;
   bool backwards;
-};
+} direct_call;
 
-void *etude_kernel_self(const etude_kernel_context *ctx) {
-  return ctx->kernel->traits != NULL ? ctx->kernel->traits->self : NULL;
-}
+static direct_call *call_of(etude_kernel_context *ctx) { return (direct_call *)(void *)ctx; }
 
-const char *etude_kernel_name(const etude_kernel_context *ctx) { return ctx->kernel->name; }
+static const direct_call *seen_call(const etude_kernel_context *ctx) { return (const direct_call *)(const void *)ctx; }
+
+const char *etude_kernel_name(const etude_kernel_context *ctx) { return seen_call(ctx)->kernel->name; }
 
 etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  etude_error_set_v(ctx->error, status, format, list);
+  etude_error_set_v(call_of(ctx)->error, status, format, list);
   va_end(list);
   return status;
 }
@@ -146,43 +150,47 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
   if ((out->flags & ETUDE_TENSOR_READONLY) != 0) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result is read-only");
   }
-  return etude_tensor_resize(out, sizes, rank, ctx->error);
+  return etude_tensor_resize(out, sizes, rank, call_of(ctx)->error);
 }
 
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
-  if (size == 0 || size > SIZE_MAX / 4 ||
-      ctx->scratch.bytes > ((size_t)1 << 28) - (size < 1u << 28 ? size : 1u << 28)) {
+  direct_call *call = call_of(ctx);
+  if (size == 0 || size > MOST_SCRATCH || call->scratch.bytes > MOST_SCRATCH - size) {
     (void)etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory can't be had", size);
     return NULL;
   }
-  ctx->report->scratch_bytes += (size + ETUDE_MEMORY_ALIGNMENT - 1) / ETUDE_MEMORY_ALIGNMENT * ETUDE_MEMORY_ALIGNMENT;
-  return pool_take(&ctx->scratch, size);
+  call->report->scratch_bytes += ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
+  return pool_take(&call->scratch, size);
 }
 
-size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return ctx->backwards ? WORKERS : 1; }
+size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return seen_call(ctx)->backwards ? WORKERS : 1; }
 
 void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
-  ctx->report->parallel_runs++;
+  direct_call *call = call_of(ctx);
+  call->report->parallel_runs++;
   for (size_t i = 0; i < count; ++i) {
-    const size_t index = ctx->backwards ? count - 1 - i : i;
-    task(arg, index, ctx->backwards ? i % WORKERS : 0);
+    const size_t index = call->backwards ? count - 1 - i : i;
+    task(arg, index, call->backwards ? i % WORKERS : 0);
   }
 }
 
 etude_status call_kernel(const etude_kernel *kernel, etude_value *const *args, uint32_t arg_count, bool backwards,
                          etude_error *error, call_report *report) {
-  etude_kernel_context ctx = {
+  direct_call call = {
       .kernel = kernel, .error = error, .report = report, .scratch = {.aligned = true}, .backwards = backwards};
   etude_status status;
   memset(report, 0, sizeof *report);
   error->status = ETUDE_OK;
   error->message[0] = '\0';
-  status = kernel->function(&ctx, args, arg_count);
-  if (pool_overrun(&ctx.scratch)) {
+  if (kernel->traits != NULL && kernel->traits->scratch_need != NULL) {
+    report->scratch_told = kernel->traits->scratch_need(&call.context, args, arg_count);
+  }
+  status = kernel->function(&call.context, args, arg_count);
+  if (pool_overrun(&call.scratch)) {
     fprintf(stderr, "%s: wrote beyond its scratch memory\n", kernel->name);
     abort();
   }
-  pool_free(&ctx.scratch);
+  pool_free(&call.scratch);
   return status;
 }
 

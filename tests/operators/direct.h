@@ -29,7 +29,9 @@ etude_value *make_value(pool *from, int32_t tag);
 
 /* What a call was seen to do besides what it returned. */
 typedef struct call_report {
-  size_t scratch_bytes; /* as etude_kernel_traits.scratch_need counts them */
+  size_t
+      scratch_told; /* what the row said of itself before (etude_kernel_traits.scratch_need); 0 where it says nothing */
+  size_t scratch_bytes; /* what was taken, counted the same way */
   size_t parallel_runs;
 } call_report;
 

@@ -139,7 +139,7 @@ def schemas() -> dict[str, Schema]:
 
 def kernel_names() -> list[str]:
     """The rows of the kernel table."""
-    text = "".join(path.read_text() for path in sorted((ROOT / "c/kernels").glob("*.inc")))
+    text = "".join(path.read_text() for path in sorted((ROOT / "c/kernels").glob("**/*.inc")))
     return re.findall(r'^ETUDE_OPERATOR(?:_TRAITS)?\("([^"]+)"', text, re.M)
 
 
@@ -306,6 +306,7 @@ class Recorder:
         Options, besides names of arguments:
         dtypes       dtypes of the results where they are not those that PyTorch makes by itself
         want         the results, or a number, where the operator is not PyTorch's
+        changed      arguments that are changed in place, as they are afterwards, where the operator is not PyTorch's
         order        dim order of the results where it is not that of PyTorch's ("nhwc" for channels last)
         bounds       largest sizes of the results where sizes depend on data
         undefined    the contents of the results are not looked at
@@ -317,13 +318,13 @@ class Recorder:
         names = {p.name for p in self.schema.inputs}
         named = {k: options.pop(k) for k in list(options) if k in names}
         arguments = bind(self.schema, given, named)
-        known = {"dtypes", "want", "order", "bounds", "undefined", "double", "refuses", "may_refuse", "rtol", "atol"}
+        known = {"dtypes", "want", "changed", "order", "bounds", "undefined", "double", "refuses", "may_refuse", "rtol", "atol"}
         assert set(options) <= known, f"{self.schema.name}: no such option {set(options) - known}"
         refuses = options.get("refuses", False)
         try:
             before = {k: copied(v) for k, v in arguments.items()}
             results, computed = compute(self.schema, arguments, options)
-            changed = arguments
+            changed = {**arguments, **options.get("changed", {})}
             arguments = before
         except Refused as refused:
             if not refuses:
