@@ -1,4 +1,5 @@
 /* Running a method: inputs, the instruction loop, outputs. */
+#include "alias.h"
 #include "checked.h"
 #include "deps.h"
 #include "method.h"
@@ -221,6 +222,14 @@ static bool is_input(const etude_method *method, const etude_value *value) {
   return false;
 }
 
+/* End a view of another tensor, and that it may not be written because that one may not. */
+static void drop_alias(etude_tensor *tensor) {
+  if ((tensor->flags & ETUDE_TENSOR_ALIAS) == 0) return;
+  tensor->data = NULL;
+  tensor->capacity = 0;
+  tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_ALIAS | ETUDE_TENSOR_READONLY);
+}
+
 static etude_status set_output(etude_method *method, const etude_value *value, void *data, size_t size,
                                etude_error *error) {
   if (value->tag != ETUDE_VALUE_TENSOR) {
@@ -238,6 +247,7 @@ static etude_status set_output(etude_method *method, const etude_value *value, v
   }
   if (!is_aligned(data, tensor))
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "memory must be aligned to the element size");
+  drop_alias(tensor);
   tensor->data = data;
   tensor->capacity = data != NULL ? size : 0;
   return ETUDE_OK;
@@ -288,6 +298,7 @@ static etude_status move(etude_method *method, const etude_value *from, etude_va
   }
   const etude_tensor *source = from->as.tensor;
   etude_tensor *target = to->as.tensor;
+  if (source != target) drop_alias(target);
   ETUDE_TRY(etude_method_resize(method, target, source->sizes, source->rank, error));
   if (target->scalar_type != source->scalar_type || !etude_tensor_same_layout(source, target)) {
     return etude_error_set(error, ETUDE_NOT_SUPPORTED, "a move from %T to %T: dtype or dim order differ", source,
@@ -323,6 +334,7 @@ static etude_status run_instruction(etude_method *method, etude_error *error) {
   uint32_t next = method->position + 1;
   bool holds = true;
   etude_error_clear(error);
+  if (instruction->copies) etude_aliases_copy(method, method->position);
   switch (instruction->kind) {
     case ETUDE_KERNEL_CALL: status = call_kernel(method, instruction, error); break;
     case ETUDE_DELEGATE_CALL: status = call_delegate(method, instruction, error); break;
@@ -361,18 +373,17 @@ static void begin(etude_method *method) {
   etude_method_zero(method);
   method->position = 0;
   method->outputs_valid = false;
-  for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    etude_tensor *tensor = &method->tensors[i];
-    if ((tensor->flags & ETUDE_TENSOR_ALIAS) == 0) continue;
-    tensor->data = NULL;
-    tensor->capacity = 0;
-    tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_ALIAS | ETUDE_TENSOR_READONLY);
-  }
+  for (uint32_t i = 0; i < method->tensor_count; ++i) drop_alias(&method->tensors[i]);
   for (uint32_t i = 0; i < method->input_count; ++i) {
     if (!method->inputs[i].reused) continue;
     method->inputs[i].set = false;
     method->inputs[i].stale = true;
   }
+}
+
+static void finish(etude_method *method) {
+  etude_aliases_copy(method, method->instruction_count);
+  method->outputs_valid = true;
 }
 
 static etude_status limit_error(const etude_method *method, etude_error *error) {
@@ -391,7 +402,7 @@ etude_status etude_method_execute(etude_method *method, etude_error *error) {
     status = left-- > 0 ? run_instruction(method, error) : limit_error(method, error);
   }
   method->position = 0;
-  method->outputs_valid = status == ETUDE_OK;
+  if (status == ETUDE_OK) finish(method);
   return status;
 }
 
@@ -405,7 +416,7 @@ etude_status etude_method_step(etude_method *method, etude_error *error) {
     begin(method);
   }
   if (method->instruction_count > 0) ETUDE_TRY(run_instruction(method, error));
-  if (method->position == method->instruction_count) method->outputs_valid = true;
+  if (method->position == method->instruction_count) finish(method);
   return ETUDE_OK;
 }
 

@@ -5,6 +5,7 @@
    name ends in '_', reads its result as well. A delegate reads what has been defined before and writes the rest. */
 #include "lifetime.h"
 
+#include "alias.h"
 #include "checked.h"
 #include "deps.h"
 #include "segment.h"
@@ -13,53 +14,23 @@
 #define MOST_TENSORS 16384u
 #define MOST_ITEMS 100000000u
 
-#define NEVER UINT32_MAX
-
-typedef struct span {
-  struct span *next; /* another one that is live */
-  size_t offset;
-  size_t size;
-  uint32_t buffer; /* NEVER = not planned */
-  uint32_t first;  /* 1 + instruction of the first write; 0 = defined before the first instruction */
-  uint32_t last;   /* 1 + instruction of the last read; NEVER = read after the last instruction */
-  uint16_t writes;
-  bool is_input;
-  bool named;
-  bool touched;
-  bool in_place; /* an in-place operator updates it */
-  bool made;     /* its first use was as a result */
-  bool checked;  /* for what lies where it is made */
-} span;
-
-typedef struct analysis {
-  etude_method *method;
-  etude_plan *plan;
-  span *spans;
-  span *live;     /* defined once, and perhaps read later */
-  uint32_t at;    /* 1 + present instruction */
-  uint32_t steps; /* items of lists that may still be looked at: many instructions may take one long list */
-  bool jumps;
-} analysis;
-
 uint64_t etude_analysis_size(const etude_plan_counts *counts) {
-  return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(span);
-}
-
-static span *span_of(const analysis *a, const etude_value *value) {
-  if (value == NULL || value->tag != ETUDE_VALUE_TENSOR) return NULL;
-  return &a->spans[value->as.tensor - a->method->tensors];
+  return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(etude_span);
 }
 
 /* What an instruction does with an argument. A delegate does not say: it reads what has been defined before. */
 typedef enum use { READ, WRITE, UPDATE, DELEGATE } use;
 
-static void note(const analysis *a, const etude_value *value, use how) {
-  span *s = span_of(a, value);
+static void note(const etude_analysis *a, const etude_value *value, use how) {
+  etude_span *s = etude_span_of(a, value);
   if (s == NULL) return;
-  if (how == DELEGATE) how = s->touched || s->is_input || s->named || s->buffer == NEVER ? READ : WRITE;
+  const bool guessed = how == DELEGATE;
+  if (guessed) how = s->touched || s->is_input || s->named || s->buffer == ETUDE_NEVER ? READ : WRITE;
   if (!s->touched) {
     s->made = how == WRITE;
+    s->guessed = guessed && s->made;
     s->first = s->made ? a->at : 0;
+    s->used = a->at;
   }
   s->touched = true;
   if (how == READ) {
@@ -70,13 +41,9 @@ static void note(const analysis *a, const etude_value *value, use how) {
   if (s->writes < UINT16_MAX) s->writes++;
 }
 
-static bool is_list(const etude_value *value) {
-  return value->tag == ETUDE_VALUE_TENSOR_LIST || value->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST;
-}
-
-static void note_all(analysis *a, const etude_value *value, use how) {
+static void note_all(etude_analysis *a, const etude_value *value, use how) {
   note(a, value, how);
-  for (uint32_t i = 0; is_list(value) && i < value->count && a->steps > 0; ++i, --a->steps)
+  for (uint32_t i = 0; etude_is_list(value) && i < value->count && a->steps > 0; ++i, --a->steps)
     note(a, value->as.items[i], how);
 }
 
@@ -85,32 +52,37 @@ static bool is_updated(const etude_kernel *kernel, uint32_t index) {
   return kernel != NULL && kernel->traits != NULL && index < 32 && (kernel->traits->updates >> index & 1u) != 0;
 }
 
-static void note_kernel_call(analysis *a, const etude_instruction *instruction, bool in_place) {
+static void note_kernel_call(etude_analysis *a, const etude_instruction *instruction, bool in_place) {
   const etude_kernel *kernel = a->method->operators[instruction->index].kernel;
   const uint32_t count = instruction->arg_count;
   if (count == 0) return;
   const etude_value *result = instruction->args[count - 1];
-  const uint32_t results = is_list(result) ? result->count : 1;
+  const uint32_t results = etude_is_list(result) ? result->count : 1;
   /* A list argument stands once in schema position and once as the result; several results stand one by one. */
   uint32_t reads = count - 1;
   if (!in_place)
-    reads -= results < reads && !(reads > 0 && is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
+    reads -=
+        results < reads && !(reads > 0 && etude_is_list(instruction->args[reads - 1])) ? results : (reads > 0 ? 1 : 0);
   for (uint32_t i = 0; i < reads; ++i) {
     if (instruction->args[i] != result) note_all(a, instruction->args[i], is_updated(kernel, i) ? UPDATE : READ);
   }
   note_all(a, result, in_place ? UPDATE : WRITE);
 }
 
-/* Is this call a view operator whose result the plan put where its argument is? Then it writes nothing. */
-static bool is_view_in_place(const analysis *a, const etude_instruction *call, const char *name) {
+/* Is this call a view operator whose result the plan put where its argument is? Then it writes nothing, unless the
+   elements of one lie in another order: a result that has to be copied there is moved. */
+static bool is_view_in_place(const etude_analysis *a, const etude_instruction *call, const char *name) {
   if (call->arg_count != 3 || strcmp(name, "executorch_prim::et_view") != 0) return false;
-  const span *from = span_of(a, call->args[0]);
-  const span *to = span_of(a, call->args[2]);
-  return from != NULL && to != NULL && from->buffer != NEVER && from->buffer == to->buffer &&
-         from->offset == to->offset;
+  const etude_span *from = etude_span_of(a, call->args[0]);
+  etude_span *to = etude_span_of(a, call->args[2]);
+  if (from == NULL || to == NULL || from->buffer == ETUDE_NEVER || from->buffer != to->buffer ||
+      from->offset != to->offset)
+    return false;
+  to->moved |= !etude_tensor_same_elements(etude_span_tensor(a, from), etude_span_tensor(a, to));
+  return !to->moved;
 }
 
-static void note_operator(analysis *a, etude_plan *plan, const etude_instruction *call) {
+static void note_operator(etude_analysis *a, etude_plan *plan, const etude_instruction *call) {
   const char *overload;
   const char *name = etude_plan_operator(plan, call->index, &overload);
   const size_t length = strlen(name);
@@ -121,12 +93,16 @@ static void note_operator(analysis *a, etude_plan *plan, const etude_instruction
   }
 }
 
-static void note_instruction(analysis *a, etude_plan *plan, const etude_instruction *instruction) {
+static void note_instruction(etude_analysis *a, etude_plan *plan, const etude_instruction *instruction) {
   switch (instruction->kind) {
     case ETUDE_KERNEL_CALL: note_operator(a, plan, instruction); break;
-    case ETUDE_DELEGATE_CALL:
+    case ETUDE_DELEGATE_CALL: {
       for (uint32_t i = 0; i < instruction->arg_count; ++i) note_all(a, instruction->args[i], DELEGATE);
+      etude_span *last =
+          instruction->arg_count > 0 ? etude_span_of(a, instruction->args[instruction->arg_count - 1]) : NULL;
+      if (last != NULL) last->guessed = false; /* delegates give something */
       break;
+    }
     case ETUDE_MOVE_CALL:
       note_all(a, instruction->args[0], READ);
       note_all(a, instruction->args[1], WRITE);
@@ -139,89 +115,92 @@ static void note_instruction(analysis *a, etude_plan *plan, const etude_instruct
   }
 }
 
-static void collect(analysis *a, etude_plan *plan) {
+static void collect(etude_analysis *a, etude_plan *plan) {
   etude_method *method = a->method;
   uint32_t next = 0;
   for (uint32_t i = 0; i < a->method->value_count; ++i) {
     etude_plan_tensor tensor;
     if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
-    span *s = &a->spans[next++];
+    etude_span *s = &a->spans[next++];
     s->offset = tensor.buffer_offset;
     s->size = tensor.nbytes;
-    s->buffer = tensor.planned ? tensor.buffer : NEVER;
+    s->buffer = tensor.planned ? tensor.buffer : ETUDE_NEVER;
+    s->constant = tensor.planned || tensor.external ? 0 : tensor.data_index;
     s->named = tensor.name != NULL;
+    a->ordered = a->ordered || !etude_tensor_is_contiguous(etude_span_tensor(a, s));
   }
   for (uint32_t i = 0; i < method->input_count; ++i) {
-    span *s = span_of(a, method->inputs[i].value);
-    if (s != NULL) s->is_input = true;
+    etude_span *s = etude_span_of(a, method->inputs[i].value);
+    if (s == NULL) continue;
+    s->is_input = true;
+    if (a->declared <= (uint32_t)(s - a->spans)) a->declared = (uint32_t)(s - a->spans) + 1;
   }
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     a->at = i + 1;
     note_instruction(a, plan, &method->instructions[i]);
   }
-  a->at = NEVER;
+  a->at = ETUDE_NEVER;
   for (uint32_t i = 0; i < method->output_count; ++i) note_all(a, method->outputs[i], READ);
 }
 
-static bool overlap(const span *a, const span *b) {
-  return a->buffer == b->buffer && a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+uint32_t etude_span_value(const etude_analysis *a, const etude_span *s) {
+  uint32_t value = 0;
+  while (etude_span_of(a, &a->method->values[value]) != s) ++value;
+  return value;
 }
 
-static bool is_state(const span *s) {
-  return s->buffer != NEVER && !s->is_input && (s->named || (s->in_place && !s->made));
-}
-
-static etude_status clash(const analysis *a, const span *written, const span *kept) {
+static etude_status clash(const etude_analysis *a, const etude_span *written, const etude_span *kept) {
   return etude_error_set(a->plan->error, ETUDE_NOT_SUPPORTED,
-                         "the memory plan puts tensor %u (memory %u, offset %z) over %s %u, which is still needed",
-                         (uint32_t)(written - a->spans), written->buffer + 1, written->offset,
-                         is_state(kept) ? "state buffer" : "tensor", (uint32_t)(kept - a->spans));
+                         "the memory plan puts value %u (memory %u, offset %z) over %s %u, which is still needed",
+                         etude_span_value(a, written), written->buffer + 1, written->offset,
+                         etude_span_is_state(kept) ? "state buffer" : "value", etude_span_value(a, kept));
 }
 
 /* Nothing but the same state may be written over a state buffer. */
-static etude_status check_state(const analysis *a, const span *kept) {
+static etude_status check_state(const etude_analysis *a, const etude_span *kept) {
   for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
-    const span *written = &a->spans[i];
-    if (written == kept || written->writes == 0 || !overlap(written, kept)) continue;
-    if (!is_state(written) || written->offset != kept->offset || written->size != kept->size)
+    const etude_span *written = &a->spans[i];
+    if (written == kept || written->writes == 0 || !etude_spans_overlap(written, kept)) continue;
+    if (!etude_span_is_state(written) || written->offset != kept->offset || written->size != kept->size)
       return clash(a, written, kept);
   }
   return ETUDE_OK;
 }
 
-static void keep(analysis *a, span *s) {
+static void keep(etude_analysis *a, etude_span *s) {
   s->checked = true;
   s->next = a->live;
   a->live = s;
 }
 
 /* The present instruction makes a tensor that it alone writes: nothing else may be needed there before and after. */
-static etude_status check_made(analysis *a, span *written) {
-  for (span **link = &a->live; *link != NULL;) {
-    span *kept = *link;
+static etude_status check_made(etude_analysis *a, etude_span *written) {
+  for (etude_span **link = &a->live; *link != NULL;) {
+    etude_span *kept = *link;
     if (kept->last <= a->at) {
       *link = kept->next;
       continue;
     }
-    if (kept->first < a->at && overlap(written, kept)) return clash(a, written, kept);
+    if (kept->first < a->at && etude_spans_overlap(written, kept)) return clash(a, written, kept);
     link = &kept->next;
   }
-  if (!written->is_input && !is_state(written)) keep(a, written);
+  if (!written->is_input && !etude_span_is_state(written)) keep(a, written);
   return ETUDE_OK;
 }
 
-static etude_status check_argument(analysis *a, const etude_value *value) {
-  span *s = span_of(a, value);
-  if (s == NULL || s->buffer == NEVER || !s->made || s->writes != 1 || s->first != a->at || s->checked) return ETUDE_OK;
+static etude_status check_argument(etude_analysis *a, const etude_value *value) {
+  etude_span *s = etude_span_of(a, value);
+  if (s == NULL || s->buffer == ETUDE_NEVER || !s->made || s->writes != 1 || s->first != a->at || s->checked)
+    return ETUDE_OK;
   return check_made(a, s);
 }
 
 /* Follow the instructions with the tensors that are live. Which of them come to run, and in which order, has to be known. */
-static etude_status check_instructions(analysis *a) {
+static etude_status check_instructions(etude_analysis *a) {
   const etude_method *method = a->method;
   for (uint32_t i = 0; i < method->input_count; ++i) {
-    span *s = span_of(a, method->inputs[i].value);
-    if (s != NULL && s->buffer != NEVER && s->writes == 0 && !s->checked) keep(a, s);
+    etude_span *s = etude_span_of(a, method->inputs[i].value);
+    if (s != NULL && s->buffer != ETUDE_NEVER && s->writes == 0 && !s->checked) keep(a, s);
   }
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     const etude_instruction *instruction = &method->instructions[i];
@@ -229,7 +208,7 @@ static etude_status check_instructions(analysis *a) {
     for (uint32_t k = 0; k < instruction->arg_count; ++k) {
       const etude_value *value = instruction->args[k];
       ETUDE_TRY(check_argument(a, value));
-      for (uint32_t j = 0; is_list(value) && j < value->count && a->steps > 0; ++j, --a->steps) {
+      for (uint32_t j = 0; etude_is_list(value) && j < value->count && a->steps > 0; ++j, --a->steps) {
         ETUDE_TRY(check_argument(a, value->as.items[j]));
       }
     }
@@ -237,22 +216,22 @@ static etude_status check_instructions(analysis *a) {
   return ETUDE_OK;
 }
 
-static etude_status check_overlaps(analysis *a) {
+static etude_status check_overlaps(etude_analysis *a) {
   for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
-    if (is_state(&a->spans[i])) ETUDE_TRY(check_state(a, &a->spans[i]));
+    if (etude_span_is_state(&a->spans[i])) ETUDE_TRY(check_state(a, &a->spans[i]));
   }
   return a->jumps ? ETUDE_OK : check_instructions(a);
 }
 
-static void mark_inputs(const analysis *a) {
+static void mark_inputs(const etude_analysis *a) {
   etude_method *method = a->method;
   for (uint32_t i = 0; i < method->input_count; ++i) {
-    const span *input = span_of(a, method->inputs[i].value);
-    if (input == NULL || input->buffer == NEVER) continue;
+    const etude_span *input = etude_span_of(a, method->inputs[i].value);
+    if (input == NULL || input->buffer == ETUDE_NEVER) continue;
     method->inputs[i].reused = input->writes > 0;
     for (uint32_t j = 0; j < method->tensor_count && !method->inputs[i].reused; ++j) {
-      const span *other = &a->spans[j];
-      method->inputs[i].reused = other != input && other->writes > 0 && overlap(other, input);
+      const etude_span *other = &a->spans[j];
+      method->inputs[i].reused = other != input && other->writes > 0 && etude_spans_overlap(other, input);
     }
   }
 }
@@ -262,11 +241,12 @@ static etude_status not_analysed(etude_method *method) {
   return ETUDE_OK;
 }
 
-static etude_status judge(analysis *a, etude_plan *plan) {
+static etude_status judge(etude_analysis *a, etude_plan *plan) {
   etude_method *method = a->method;
   collect(a, plan);
+  ETUDE_TRY(etude_aliases_find(a));
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    if (is_state(&a->spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
+    if (etude_span_is_state(&a->spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
   }
   if (a->steps == 0) return not_analysed(method);
   mark_inputs(a);
@@ -275,8 +255,8 @@ static etude_status judge(analysis *a, etude_plan *plan) {
 }
 
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
-  const size_t size = method->tensor_count * sizeof(span);
-  analysis a = {method, plan, NULL, NULL, 0, MOST_ITEMS, false};
+  const size_t size = method->tensor_count * sizeof(etude_span);
+  etude_analysis a = {method, plan, NULL, NULL, 0, MOST_ITEMS, 0, false, false};
   if (method->tensor_count == 0) return ETUDE_OK;
   if (method->tensor_count > MOST_TENSORS || method->input_count > MOST_TENSORS) return not_analysed(method);
   a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);

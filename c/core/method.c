@@ -193,6 +193,7 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     if (!from.planned) continue;
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
     if (buffer->data == NULL) continue; /* of no bytes */
+    if (to->data != NULL) continue;     /* a view with memory of its own */
     /* What state holds may be asked for before the method is used. */
     if (buffer->owned && ((to->flags & ETUDE_TENSOR_STATE) != 0 || etude_tensor_has_initial(&from)))
       etude_method_zero(method);
@@ -239,6 +240,11 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   etude_plan *plan = builder->plan;
   ETUDE_TRY(etude_method_build(builder));
   ETUDE_TRY(etude_method_analyse(method, plan));
+  if (method->copy_bytes > 0) {
+    method->copies = etude_alloc_zeros(&method->allocator, method->copy_bytes, plan->error);
+    if (method->copies == NULL) return ETUDE_OUT_OF_MEMORY;
+    ETUDE_TRY(etude_method_analyse(method, plan));
+  }
   ETUDE_TRY(place_planned(method, plan, config));
   ETUDE_TRY(etude_option_rows_for_method(method, config, &method->options, plan->error));
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
@@ -296,6 +302,7 @@ void etude_method_free(etude_method *method) {
     const etude_storage *storage = &method->storage[--method->storage_count];
     etude_release(&method->allocator, storage->data, storage->size);
   }
+  etude_release(&method->allocator, method->copies, method->copy_bytes);
   for (uint32_t i = method->buffer_count; i-- > 0;) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }

@@ -103,6 +103,7 @@ enum { ETUDE_KERNEL_CALL = 1, ETUDE_DELEGATE_CALL = 2, ETUDE_MOVE_CALL = 3, ETUD
 
 typedef struct etude_instruction {
   uint8_t kind;
+  bool copies; /* something is copied before it: etude_aliases_copy */
   uint32_t arg_count;
   uint32_t index; /* operator, delegate, or destination instruction */
   etude_value **args;
@@ -120,6 +121,13 @@ typedef struct etude_storage {
   void *data;
   size_t size;
 } etude_storage;
+
+/* A view that the exporter left out, over memory whose elements are in another order: see alias.h. */
+typedef struct etude_alias_copy {
+  const etude_tensor *from;
+  const etude_tensor *to;
+  uint32_t before; /* instruction */
+} etude_alias_copy;
 
 struct etude_init_context {
   etude_method *method;
@@ -186,7 +194,10 @@ struct etude_method {
   uint32_t storage_count;
   uint32_t storage_capacity;
   etude_storage *storage; /* of tensors without memory, as it is given */
-  uint8_t *holds;         /* by number of a segment among those of all files: 1 = the method uses it */
+  uint32_t copy_count;
+  etude_alias_copy *copies; /* in order of instructions; the memory of views follows in the same block */
+  size_t copy_bytes;        /* of that block */
+  uint8_t *holds;           /* by number of a segment among those of all files: 1 = the method uses it */
   etude_scratch_block *scratch;
   const etude_scratch_block *given_scratch; /* the caller's, not to be freed */
   struct etude_option_rows *options;

@@ -239,13 +239,12 @@ KERNEL(etude_aten_view_copy_out) {
   job j;
   int64_t sizes[ETUDE_MAX_RANK];
   uint32_t rank;
-  const void *rows;
   TRY(open_job(ctx, args, arg_count, 4, &j));
   TRY(get_sizes(&j, args, 1, sizes, &rank));
   TRY(infer_size(&j, sizes, rank));
   TRY(check_same_dtype(ctx, j.self, j.out));
-  TRY(get_rows(&j, &rows));
-  return set_rows(&j, rows, sizes, rank);
+  TRY(etude_out_resize(ctx, j.out, sizes, rank));
+  return etude_copy_reshaped(ctx, j.out, j.self);
 }
 
 KERNEL(etude_aten_unsqueeze_copy_out) {

@@ -359,6 +359,41 @@ void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, con
                   &loop);
 }
 
+/* Without copying: do both have the sizes of one of them, with the other row-major? */
+static bool views_match(const etude_tensor *out, const etude_tensor *self, etude_view *to, etude_view *from) {
+  etude_view_of(to, out);
+  etude_view_of(from, self);
+  if (etude_tensor_is_contiguous(out)) {
+    etude_view_dense(to, from->sizes, from->rank);
+  } else if (etude_tensor_is_contiguous(self)) {
+    etude_view_dense(from, to->sizes, to->rank);
+  }
+  return to->rank == from->rank && memcmp(to->sizes, from->sizes, to->rank * sizeof to->sizes[0]) == 0;
+}
+
+size_t etude_copy_reshaped_scratch(const etude_tensor *out, const etude_tensor *self) {
+  etude_view to, from;
+  return views_match(out, self, &to, &from) ? 0 : etude_tensor_nbytes(self);
+}
+
+etude_status etude_copy_reshaped(etude_kernel_context *ctx, const etude_tensor *out, const etude_tensor *self) {
+  const size_t size = etude_scalar_size(self->scalar_type);
+  etude_view to, from, dense;
+  void *rows = NULL;
+  if (etude_tensor_numel(self) == 0) return ETUDE_OK;
+  if (views_match(out, self, &to, &from)) {
+    etude_view_copy(out->data, &to, self->data, &from, size);
+    return ETUDE_OK;
+  }
+  const etude_status status = etude_scratch_array(ctx, etude_tensor_numel(self), size, &rows);
+  if (status != ETUDE_OK) return status;
+  etude_view_dense(&dense, from.sizes, from.rank);
+  etude_view_copy(rows, &dense, self->data, &from, size);
+  etude_view_dense(&dense, to.sizes, to.rank);
+  etude_view_copy(out->data, &to, rows, &dense, size);
+  return ETUDE_OK;
+}
+
 void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view, const void *src, int32_t src_dtype,
                         const etude_view *src_view) {
   const etude_view *const views[2] = {dst_view, src_view};

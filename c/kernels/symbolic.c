@@ -256,13 +256,17 @@ static etude_status view_sizes(etude_kernel_context *ctx, const etude_tensor *se
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the sizes of the view do not hold the elements of %T", self);
 }
 
-static bool equal_sizes(const etude_tensor *a, const etude_tensor *b) {
-  return a->rank == b->rank && (a->rank == 0 || memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0);
+/* Do the same bytes hold the same elements, in logical order, as either tensor? */
+static bool same_elements(const etude_tensor *a, const etude_tensor *b) {
+  if (etude_tensor_is_contiguous(a) && etude_tensor_is_contiguous(b)) return true;
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0 &&
+         etude_tensor_same_layout(a, b);
 }
 
-/* (self, sizes, out): out gets the elements of self. Where out has memory of its own, planned or given by the caller,
-   they are copied: the plan may hand self's memory to others while out is still read. Otherwise out becomes another
-   look at the memory of self, and may be written where self may. */
+/* (self, sizes, out): out gets the elements of self, in logical order. Where out has memory of its own, planned or given
+   by the caller, they are copied: the plan may hand self's memory to others while out is still read. So they are where
+   out has another dim order, and where it must stand in other memory then. Otherwise out becomes another look at the
+   memory of self, and may be written where self may. */
 KERNEL(etude_prim_et_view) {
   etude_error error = ETUDE_ERROR_INIT;
   etude_tensor *self, *out;
@@ -278,24 +282,19 @@ KERNEL(etude_prim_et_view) {
   }
   TRY(view_sizes(ctx, self, given, rank, sizes));
   const bool own_memory = out->data != NULL && (out->flags & ETUDE_TENSOR_ALIAS) == 0;
-  if (own_memory) {
+  if (!own_memory) {
+    out->data = NULL;
+    out->flags &= (uint16_t)~(ETUDE_TENSOR_READONLY | ETUDE_TENSOR_ALIAS);
+    if (etude_tensor_resize(out, sizes, rank, &error) != ETUDE_OK)
+      return etude_kernel_fail(ctx, error.status, "the view: %s", error.message);
+  }
+  if (own_memory || !same_elements(self, out)) {
     TRY(etude_kernel_resize(ctx, out, sizes, rank));
-  } else if (etude_tensor_resize(out, sizes, rank, &error) != ETUDE_OK) {
-    return etude_kernel_fail(ctx, error.status, "the view: %s", error.message);
-  }
-  if (!(etude_tensor_is_contiguous(self) && etude_tensor_is_contiguous(out)) &&
-      !(equal_sizes(self, out) && etude_tensor_same_layout(self, out))) {
-    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "a view of other sizes needs row-major tensors, not %T", self);
-  }
-  if (own_memory) {
-    const size_t nbytes = etude_tensor_nbytes(out);
-    if (nbytes > 0) memmove(out->data, self->data, nbytes);
-    return ETUDE_OK;
+    return etude_copy_reshaped(ctx, out, self);
   }
   out->data = self->data;
   out->capacity = self->capacity;
-  out->flags =
-      (uint16_t)((out->flags & ~ETUDE_TENSOR_READONLY) | (self->flags & ETUDE_TENSOR_READONLY) | ETUDE_TENSOR_ALIAS);
+  out->flags |= (uint16_t)((self->flags & ETUDE_TENSOR_READONLY) | ETUDE_TENSOR_ALIAS);
   return ETUDE_OK;
 }
 

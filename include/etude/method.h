@@ -108,8 +108,8 @@ ETUDE_API void etude_method_reset(etude_method *method);
 ETUDE_API uint32_t etude_method_position(const etude_method *method);
 
 /**
- * Output @p index of the last execution. Tensors and lists alias the method's memory until its next
- * execution. ::ETUDE_INVALID_STATE before the first execution and after one that failed.
+ * Output @p index of the last execution. Tensors and lists alias the method's memory, until its next execution or until
+ * an input is set, whose memory may be an output's. ::ETUDE_INVALID_STATE before the first execution and after one that failed.
  */
 ETUDE_API etude_status etude_method_get_output(const etude_method *method, uint32_t index, etude_value *out_value,
                                                etude_error *error);

@@ -53,6 +53,66 @@ static void test_execute_and_inputs_persist(void) {
   CHECK(close_fixture(&f));
 }
 
+/* Output 0 is a view of the input where it has no memory: that must not outlive the call. */
+static void test_an_output_given_after_it_was_a_view(void) {
+  fixture f;
+  tensor_view view;
+  float x[6] = {1, 2, 3, 4, 5, 6};
+  float given[6] = {0};
+
+  CHECK_OK(open_fixture(&f, "../data/view_output.pte", "forward"), &f.error);
+  view_tensor(&view, ETUDE_FLOAT, x, 2, 2, 3);
+  view.tensor.flags |= ETUDE_TENSOR_READONLY;
+  CHECK_OK(etude_method_set_input(f.method, 0, &view.value, &f.error), &f.error);
+  CHECK_OK(etude_method_execute(f.method, &f.error), &f.error);
+  CHECK(output_floats(&f, 0) == x);
+  for (int i = 0; i < 3; i++) {
+    CHECK_OK(etude_method_set_output(f.method, 0, given, sizeof given, &f.error), &f.error);
+    CHECK_OK(etude_method_execute(f.method, &f.error), &f.error);
+    CHECK(output_floats(&f, 0) == given && memcmp(given, x, sizeof x) == 0);
+    given[0] = 0;
+    CHECK_OK(etude_method_execute(f.method, &f.error), &f.error); /* the buffer stays */
+    CHECK(output_floats(&f, 0) == given && memcmp(given, x, sizeof x) == 0);
+    given[5] = 0;
+    CHECK_OK(etude_method_set_output(f.method, 0, NULL, 0, &f.error), &f.error);
+    CHECK_OK(etude_method_execute(f.method, &f.error), &f.error);
+    CHECK(output_floats(&f, 0) == x && given[5] == 0);
+  }
+  CHECK(close_fixture(&f));
+}
+
+/* tests/data/views/given.pte: a reshape of a channels-last input, plus one. */
+static void test_a_view_of_another_dim_order(void) {
+  fixture f;
+  tensor_view view;
+  float x[32];
+  etude_value input;
+
+  CHECK_OK(open_fixture(&f, "../data/views/given.pte", "forward"), &f.error);
+  CHECK_OK(etude_method_get_input(f.method, 0, &input, &f.error), &f.error);
+  for (int i = 0; i < 32; i++) x[i / 4 + i % 4 * 8] = (float)i; /* element i of (1, 8, 2, 2), channels last */
+  view.tensor = *input.as.tensor;
+  view.tensor.data = x;
+  view.tensor.capacity = sizeof x;
+  view.value.tag = ETUDE_VALUE_TENSOR;
+  view.value.as.tensor = &view.tensor;
+  for (int round = 0; round < 2; round++) {
+    const float *out;
+    CHECK_OK(etude_method_set_input(f.method, 0, &view.value, &f.error), &f.error);
+    if (round == 0) {
+      CHECK_OK(etude_method_execute(f.method, &f.error), &f.error);
+    } else {
+      etude_status status = ETUDE_OK;
+      while (status == ETUDE_OK) status = etude_method_step(f.method, &f.error);
+      CHECK_STATUS(ETUDE_END_OF_METHOD, status, &f.error);
+    }
+    out = output_floats(&f, 0);
+    CHECK(out != NULL);
+    for (int i = 0; out != NULL && i < 32; i++) CHECK(out[i] == (float)i + 1);
+  }
+  CHECK(close_fixture(&f));
+}
+
 static void test_the_name_is_a_copy(void) {
   fixture f;
   char name[] = "forward";
@@ -458,6 +518,8 @@ static void test_memory_said_before_is_taken_after(void) {
 
 int main(void) {
   RUN(test_execute_and_inputs_persist);
+  RUN(test_an_output_given_after_it_was_a_view);
+  RUN(test_a_view_of_another_dim_order);
   RUN(test_the_name_is_a_copy);
   RUN(test_unknown_method);
   RUN(test_refused_inputs_say_why_and_change_nothing);

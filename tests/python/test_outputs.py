@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import etude
-from paths import CORPUS, PROGRAMS
+from etude.emit import ProgramBuilder, program_bytes, read_program
+from etude.emit.model import Move
+from paths import CORPUS, PROGRAMS, ROOT
 
 WANT = [[1, 3, 5], [7, 9, 11]]
 
@@ -154,3 +157,37 @@ def test_close(x, z):
     fresh.close()
     program.close()
     assert "(closed)" in repr(method) and "(closed)" in repr(program) and "(closed)" in repr(fresh)
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_out_after_the_output_was_a_view(x, copy):
+    """A view operator points an output without memory at its argument; that must not outlive the call."""
+    method = etude.load(ROOT / "tests/data/view_output.pte").load_method("forward", fresh=True)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for given in (x, frozen, x + 1, x):
+        first, _ = method.execute([given], copy=copy)
+        np.testing.assert_array_equal(first, given.reshape(3, 2))
+        out = [np.full((3, 2), 9, np.float32), np.full((3, 2), 9, np.float32)]
+        result = method(given, out=out)
+        assert result[0] is out[0]
+        np.testing.assert_array_equal(out[0], given.reshape(3, 2))
+        np.testing.assert_array_equal(out[1], given.reshape(3, 2) + 1)
+
+
+def test_a_move_to_what_was_a_view_leaves_the_viewed_alone(x):
+    """The target of a move shows the input when the move comes: it must get memory of its own, not overwrite the input's."""
+    builder = ProgramBuilder()
+    method = builder.method("forward", plan_inputs=False, plan_outputs=False)
+    a = method.input("float32", [2, 3], dynamic=True)
+    b = method.call("aten::mul.Scalar_out", a, 5)
+    y = method.dynamic_view(a, [2, 3], [2, 3])
+    method.instructions.append(Move(b.index, y.index))
+    method.output(y, method.call("aten::add.Scalar_out", a, 1))
+    model = read_program(builder.to_bytes())
+    model.methods[0].values[y.index] = replace(model.methods[0].values[y.index], allocation=None)
+    kept = x.copy()
+    first, second = etude.load(program_bytes(model))(x)
+    np.testing.assert_array_equal(x, kept)
+    np.testing.assert_array_equal(first, x * 5)
+    np.testing.assert_array_equal(second, x + 1)

@@ -66,7 +66,7 @@ def test_a_plan_over_a_value_still_to_be_read_is_refused():
     kept = method.values[tanh.args[-1]]
     other = next(i for *_, i in method.instructions() if i.operator.startswith("aten::sum"))
     data = moved(VIEW, other.args[-1], kept.allocation.offset)
-    with pytest.raises(etude.EtudeNotImplementedError, match=r"memory plan puts tensor \d+ .* over tensor \d+"):
+    with pytest.raises(etude.EtudeNotImplementedError, match=r"memory plan puts value \d+ .* over value \d+"):
         etude.load(data).load_method("forward")
 
 
