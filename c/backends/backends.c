@@ -7,6 +7,9 @@
 #ifdef ETUDE_BACKEND_CONTEXT_BINARY
 #include "context_binary/context_binary.h"
 #endif
+#ifdef ETUDE_BACKEND_XNNPACK
+#include "xnnpack/xnnpack.h"
+#endif
 
 typedef struct builtin {
   const char *name;
@@ -19,6 +22,9 @@ static const builtin builtins[] = {
 #endif
 #ifdef ETUDE_BACKEND_CONTEXT_BINARY
     {"ContextBinaryBackend", etude_context_binary_register},
+#endif
+#ifdef ETUDE_BACKEND_XNNPACK
+    {"XnnpackBackend", etude_xnnpack_register},
 #endif
     {NULL, NULL},
 };

@@ -81,6 +81,11 @@ uint32_t etude_fb_u8(etude_fb *fb, etude_fb_table table, uint32_t slot) {
   return at == 0 ? 0 : fb->data[at];
 }
 
+uint32_t etude_fb_u16(etude_fb *fb, etude_fb_table table, uint32_t slot) {
+  const uint32_t at = field(fb, table, slot, 2);
+  return at == 0 ? 0 : load16(fb, at);
+}
+
 uint32_t etude_fb_u32(etude_fb *fb, etude_fb_table table, uint32_t slot) {
   const uint32_t at = field(fb, table, slot, 4);
   return at == 0 ? 0 : load32(fb, at);

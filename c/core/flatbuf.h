@@ -36,6 +36,7 @@ etude_fb_table etude_fb_root(etude_fb *fb);
 
 /* Scalar fields, with the default 0 where absent. Slots are FlatBuffers field ids. */
 uint32_t etude_fb_u8(etude_fb *fb, etude_fb_table table, uint32_t slot);
+uint32_t etude_fb_u16(etude_fb *fb, etude_fb_table table, uint32_t slot);
 uint32_t etude_fb_u32(etude_fb *fb, etude_fb_table table, uint32_t slot);
 uint64_t etude_fb_u64(etude_fb *fb, etude_fb_table table, uint32_t slot);
 

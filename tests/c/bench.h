@@ -4,6 +4,7 @@
 
 #include "support.h"
 
+#define BUILTINS 3u /* backends of this build */
 #define CONTEXT "ContextBinaryBackend"
 #define NULL_BACKEND "NullBackend"
 

@@ -275,12 +275,12 @@ static void test_unknown_backend_names_those_that_exist(void) {
   etude_program_config config = ETUDE_PROGRAM_CONFIG_INIT;
 
   CHECK_OK(bench_open(&b), &b.error);
-  CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, "XnnpackBackend", "threads", 1), &b.error);
-  CHECK_TEXT(b.error.message, "'XnnpackBackend'");
+  CHECK_STATUS(ETUDE_NOT_FOUND, set_int(&b, "VulkanBackend", "threads", 1), &b.error);
+  CHECK_TEXT(b.error.message, "'VulkanBackend'");
   CHECK_TEXT(b.error.message, "NullBackend, ContextBinaryBackend");
-  CHECK(strcmp(b.error.subject, "XnnpackBackend") == 0);
-  CHECK(get_int(&b, "XnnpackBackend", "threads") == -1 && b.error.status == ETUDE_NOT_FOUND);
-  map_start(&map, "XnnpackBackend");
+  CHECK(strcmp(b.error.subject, "VulkanBackend") == 0);
+  CHECK(get_int(&b, "VulkanBackend", "threads") == -1 && b.error.status == ETUDE_NOT_FOUND);
+  map_start(&map, "VulkanBackend");
   map_int(&map, "threads", 1);
   config.backend_options = &map.row;
   config.backend_options_count = 1;
@@ -865,7 +865,7 @@ static void test_registering_runs_out_of_memory(void) {
     CHECK_OK(etude_runtime_create(&allocator, NULL, &runtime, &error), &error);
     memory.fail_at = memory.calls + call;
     status = etude_register_builtin_backends(runtime, &error);
-    CHECK(etude_runtime_backend_count(runtime) == (status == ETUDE_OK ? 2u : 0u));
+    CHECK(etude_runtime_backend_count(runtime) == (status == ETUDE_OK ? BUILTINS : 0u));
     etude_runtime_free(runtime);
     CHECK(memory.blocks == 0 && memory.wrong == 0);
     if (status == ETUDE_OK) {

@@ -40,7 +40,7 @@ static void test_a_plugin_brings_its_backends(void) {
   CHECK_OK(load(&b, &library), &b.error);
   CHECK(strcmp(etude_plugin_backend(library, 0), SCALE) == 0 && strcmp(etude_plugin_backend(library, 1), RAW) == 0);
   CHECK(etude_plugin_backend(library, 2) == NULL);
-  CHECK(etude_runtime_backend_count(b.runtime) == 4 && etude_runtime_backend_available(b.runtime, SCALE));
+  CHECK(etude_runtime_backend_count(b.runtime) == BUILTINS + 2 && etude_runtime_backend_available(b.runtime, SCALE));
   CHECK_OK(bench_load(&b, "backends.pte", NULL, NULL), &b.error);
   CHECK_OK(load_method(&b, "scale", NULL, 0, &method), &b.error);
   check_scaled(method, 1.0f, &b.error);
@@ -50,7 +50,7 @@ static void test_a_plugin_brings_its_backends(void) {
   check_scaled(method, -2.5f, &b.error);
   etude_method_free(method);
   CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
-  CHECK(etude_runtime_backend_count(b.runtime) == 2);
+  CHECK(etude_runtime_backend_count(b.runtime) == BUILTINS);
   CHECK_STATUS(ETUDE_NOT_FOUND, load_method(&b, "scale", NULL, 0, &method), &b.error);
   CHECK_OK(etude_plugin_unload(NULL, &b.error), &b.error);
   CHECK(bench_close(&b));
@@ -114,7 +114,7 @@ static void test_unloading_is_refused_while_in_use(void) {
   CHECK_OK(load_method(&b, "raw", NULL, 0, &method), &b.error);
   CHECK_STATUS(ETUDE_INVALID_STATE, etude_plugin_unload(library, &b.error), &b.error);
   CHECK(strcmp(b.error.subject, RAW) == 0);
-  CHECK(etude_runtime_backend_count(b.runtime) == 4); /* the unused one is still there too */
+  CHECK(etude_runtime_backend_count(b.runtime) == BUILTINS + 2); /* the unused one is still there too */
   check_scaled(method, 1.0f, &b.error);
   etude_method_free(method);
   CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
@@ -217,7 +217,7 @@ static void expect_refused(const char *file, etude_status status, const char *te
   CHECK_OK(bench_open(&b), &b.error);
   CHECK_STATUS(status, etude_plugin_load(b.runtime, plugin_path(file), &library, &b.error), &b.error);
   CHECK_TEXT(b.error.message, text);
-  CHECK(library == NULL && etude_runtime_backend_count(b.runtime) == 2); /* nothing is left of it */
+  CHECK(library == NULL && etude_runtime_backend_count(b.runtime) == BUILTINS); /* nothing is left of it */
   CHECK(bench_close(&b));
 }
 
@@ -250,7 +250,7 @@ static void test_each_allocation_of_loading_fails(void) {
     b.memory.fail_at = b.memory.calls + call;
     status = load(&b, &library);
     b.memory.fail_at = 0;
-    CHECK(etude_runtime_backend_count(b.runtime) == (status == ETUDE_OK ? 4u : 2u));
+    CHECK(etude_runtime_backend_count(b.runtime) == (status == ETUDE_OK ? BUILTINS + 2 : BUILTINS));
     if (status == ETUDE_OK) {
       CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
       CHECK(bench_close(&b));

@@ -30,13 +30,14 @@ class Layer:
     below: tuple[str, ...] = ()
     hosted: bool = False  # the public headers that need an operating system
     public: set[str] | None = None  # None = all others
+    shared: frozenset[str] | set[str] = frozenset()  # headers of another room that serve this one, too
 
 
 LAYERS = {
     "core": Layer(FREESTANDING),
     "compute": Layer(FREESTANDING | VECTORS | {"string.h"}, public=set()),
     "kernels": Layer(FREESTANDING | MATH | VECTORS | {"string.h"}, below=("compute",)),
-    "backends": Layer(FREESTANDING | MATH | HOSTED, below=("compute",)),
+    "backends": Layer(FREESTANDING | MATH | HOSTED, below=("compute",), shared={"core/error.h", "core/flatbuf.h"}),
     "platform": Layer(None, public={"etude/base.h"}),
     "host": Layer(FREESTANDING | HOSTED, below=("platform",), hosted=True),
     "tools": Layer(FREESTANDING | HOSTED, hosted=True),
@@ -55,7 +56,7 @@ def is_allowed(mark: str, name: str, layer: Layer, own: set[str]) -> bool:
     if name.startswith("etude/"):
         return name in layer.public if layer.public is not None else layer.hosted or name not in HOSTED_API
     room, _, header = name.partition("/")
-    return name in own or (room in layer.below and header in headers_of(ROOT / "c" / room))
+    return name in own or name in layer.shared or (room in layer.below and header in headers_of(ROOT / "c" / room))
 
 
 def problems_in(path: Path, room: str) -> list[str]:

@@ -1,0 +1,212 @@
+/* The table of node types, by the payload's codes, and what several families share; see nodes.h. */
+#include "nodes.h"
+
+#include "compute/binary.h"
+
+/* To add a type: a row in the file of its family, its declaration in nodes.h, and its place here. */
+static const xnn_node_type *const types[] = {
+    [1] = &etude_xnn_node_binary[ETUDE_BINARY_ADD],
+    [2] = &etude_xnn_node_fully_connected,
+    [3] = &etude_xnn_node_softmax,
+    [4] = &etude_xnn_node_unary[XNN_UNARY_SIGMOID],
+    [5] = &etude_xnn_node_static_transpose,
+    [6] = &etude_xnn_node_unary[XNN_UNARY_CLAMP],
+    [7] = &etude_xnn_node_conv2d,
+    [8] = &etude_xnn_node_binary[ETUDE_BINARY_DIVIDE],
+    [9] = &etude_xnn_node_static_resize_bilinear2d,
+    [10] = &etude_xnn_node_static_constant_pad,
+    [11] = &etude_xnn_node_avg_pooling2d,
+    [12] = &etude_xnn_node_binary[ETUDE_BINARY_MINIMUM],
+    [13] = &etude_xnn_node_depthwise_conv2d,
+    [14] = &etude_xnn_node_max_pooling2d,
+    [15] = &etude_xnn_node_binary[ETUDE_BINARY_MULTIPLY],
+    [16] = &etude_xnn_node_binary[ETUDE_BINARY_SUBTRACT],
+    [17] = &etude_xnn_node_unary[XNN_UNARY_FLOOR],
+    [XNN_CODE_CONVERT] = &etude_xnn_node_convert,
+    [19] = &etude_xnn_node_global_avg_pooling2d,
+    [20] = &etude_xnn_node_static_reshape,
+    [21] = &etude_xnn_node_arg_max_pooling2d,
+    [22] = &etude_xnn_node_unary[XNN_UNARY_SQUARE_ROOT],
+    [23] = &etude_xnn_node_unary[XNN_UNARY_CEILING],
+    [24] = &etude_xnn_node_unary[XNN_UNARY_HARDSWISH],
+    [25] = &etude_xnn_node_unary[XNN_UNARY_LEAKY_RELU],
+    [26] = &etude_xnn_node_binary[ETUDE_BINARY_MAXIMUM],
+    [27] = &etude_xnn_node_unary[XNN_UNARY_NEGATE],
+    [28] = &etude_xnn_node_unary[XNN_UNARY_SQUARE],
+    [29] = &etude_xnn_node_unary[XNN_UNARY_ELU],
+    [30] = &etude_xnn_node_unary[XNN_UNARY_ABS],
+    [31] = &etude_xnn_node_binary[ETUDE_BINARY_PRELU],
+    [32] = &etude_xnn_node_concatenate[0],
+    [33] = &etude_xnn_node_concatenate[1],
+    [34] = &etude_xnn_node_concatenate[2],
+    [35] = &etude_xnn_node_static_slice,
+    [37] = &etude_xnn_node_batch_matrix_multiply,
+    [38] = &etude_xnn_node_concatenate[3],
+    [39] = &etude_xnn_node_conv_transpose2d,
+    [40] = &etude_xnn_node_unary[XNN_UNARY_RECIPROCAL_SQUARE_ROOT],
+    [41] = &etude_xnn_node_unary[XNN_UNARY_LOG],
+    [42] = &etude_xnn_node_unary[XNN_UNARY_GELU],
+    [43] = &etude_xnn_node_unary[XNN_UNARY_TANH],
+    [44] = &etude_xnn_node_unary[XNN_UNARY_EXP],
+    [45] = &etude_xnn_node_unary[XNN_UNARY_SIN],
+    [46] = &etude_xnn_node_copy,
+    [47] = &etude_xnn_node_unary[XNN_UNARY_COS],
+};
+
+const xnn_node_type *etude_xnn_node_type(uint32_t code) {
+  return code < sizeof types / sizeof types[0] ? types[code] : NULL;
+}
+
+/* ---- work in parts ---- */
+
+/* Below this many elements of work a loop is not worth dividing. */
+#define LEAST_WORK ((size_t)1 << 14)
+
+typedef struct strided_parts {
+  void (*task)(void *arg, size_t part);
+  void *arg;
+  size_t parts, step;
+} strided_parts;
+
+static void run_every(void *arg, size_t first, size_t worker) {
+  const strided_parts *s = arg;
+  (void)worker;
+  for (size_t part = first; part < s->parts; part += s->step) s->task(s->arg, part);
+}
+
+/* With fewer workers than the runtime has, each takes every so-many-th part. */
+void etude_xnn_parallel(const xnn_run *run, size_t parts, void (*task)(void *arg, size_t part), void *arg) {
+  strided_parts s = {task, arg, parts, parts};
+  if (run->graph->limits_workers && run->graph->workers < parts) s.step = run->graph->workers;
+  if (s.step > 1) {
+    etude_execute_context_parallel_for(run->ctx, s.step, run_every, &s);
+    return;
+  }
+  for (size_t part = 0; part < parts; ++part) task(arg, part);
+}
+
+size_t etude_xnn_parts(const xnn_run *run, size_t count, size_t cost) {
+  if (run->graph->workers < 2 || count < 2) return 1;
+  const size_t work = cost != 0 && count > SIZE_MAX / cost ? SIZE_MAX : count * cost;
+  const size_t worth = work / LEAST_WORK;
+  size_t parts = XNN_MOST_PARTS(run->graph); /* more than workers, so that all end at about the same time */
+  if (parts > worth) parts = worth;
+  if (parts > count) parts = count;
+  return parts == 0 ? 1 : parts;
+}
+
+/* ---- reading ---- */
+
+void etude_xnn_read_ids(xnn_reader *reader, xnn_node *node, const uint8_t *slots, uint8_t inputs, uint8_t outputs) {
+  node->input_count = inputs;
+  node->output_count = outputs;
+  for (uint32_t i = 0; i < inputs; ++i) node->inputs[i] = etude_xnn_field(reader, slots[i]);
+  for (uint32_t i = 0; i < outputs; ++i) node->outputs[i] = etude_xnn_field(reader, slots[inputs + i]);
+}
+
+etude_status etude_xnn_read_unary(xnn_reader *reader, xnn_node *node) {
+  static const uint8_t slots[] = {0, 1};
+  etude_xnn_read_ids(reader, node, slots, 1, 1);
+  node->flags = etude_xnn_field(reader, 2);
+  return ETUDE_OK;
+}
+
+etude_status etude_xnn_read_binary(xnn_reader *reader, xnn_node *node) {
+  static const uint8_t slots[] = {0, 1, 2};
+  etude_xnn_read_ids(reader, node, slots, 2, 1);
+  node->flags = etude_xnn_field(reader, 3);
+  return ETUDE_OK;
+}
+
+/* ---- checks ---- */
+
+etude_status etude_xnn_refuse_types(const xnn_loader *loader, const xnn_node *node) {
+  const xnn_graph *graph = loader->graph;
+  etude_error_set(loader->error, ETUDE_INTERNAL, "it can't compute");
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] == XNN_NONE) continue;
+    (void)etude_error_append(loader->error, "%s %s", i > 0 ? "," : "",
+                             etude_xnn_datatype_name(etude_xnn_input(graph, node, i)->datatype));
+  }
+  (void)etude_error_append(loader->error, " to %s",
+                           etude_xnn_datatype_name(etude_xnn_output(graph, node, 0)->datatype));
+  return ETUDE_INTERNAL;
+}
+
+etude_status etude_xnn_check_types(const xnn_loader *loader, const xnn_node *node, uint32_t allowed) {
+  const uint32_t datatype = etude_xnn_output(loader->graph, node, 0)->datatype;
+  bool same = (XNN_BIT(datatype) & allowed) != 0;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    same = same && etude_xnn_input(loader->graph, node, i)->datatype == datatype;
+  }
+  return same ? ETUDE_OK : etude_xnn_refuse_types(loader, node);
+}
+
+/* Normal, positive, finite. */
+bool etude_xnn_is_scale(float scale) { return scale >= 1.17549435e-38f && scale < etude_xnn_infinity(); }
+
+etude_status etude_xnn_check_scale(const xnn_loader *loader, const xnn_value *value) {
+  const int32_t low = value->datatype == XNN_QUINT8 ? 0 : -128;
+  const xnn_quantization *quant = &value->quant;
+  if (!etude_xnn_is_quantized(value->datatype)) return ETUDE_OK;
+  if (quant->kind == XNN_QUANT_TENSOR && etude_xnn_is_scale(quant->scale) && quant->zero_point >= low &&
+      quant->zero_point <= low + 255) {
+    return ETUDE_OK;
+  }
+  return etude_error_set(loader->error, ETUDE_INTERNAL,
+                         "value id %u has no scale for the whole tensor, or no zero point that is possible", value->id);
+}
+
+etude_status etude_xnn_check_same_scale(const xnn_loader *loader, const xnn_node *node) {
+  const xnn_value *out = etude_xnn_output(loader->graph, node, 0);
+  if (!etude_xnn_is_quantized(out->datatype)) return ETUDE_OK;
+  ETUDE_TRY(etude_xnn_check_scale(loader, out));
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const xnn_value *in = etude_xnn_input(loader->graph, node, i);
+    ETUDE_TRY(etude_xnn_check_scale(loader, in));
+    if (in->quant.scale == out->quant.scale && in->quant.zero_point == out->quant.zero_point) continue;
+    return etude_error_set(loader->error, ETUDE_INTERNAL, "input %u and the result are quantised differently", i);
+  }
+  return ETUDE_OK;
+}
+
+etude_status etude_xnn_infer_same(const xnn_graph *graph, xnn_node *node, etude_error *error) {
+  return etude_xnn_set_shape(graph, node, 0, &etude_xnn_input(graph, node, 0)->shape, error);
+}
+
+etude_status etude_xnn_own(const xnn_loader *loader, xnn_node *node, size_t size, void **out) {
+  const etude_allocator *allocator = &loader->graph->allocator;
+  node->own = allocator->alloc(allocator->self, size, ETUDE_MEMORY_ALIGNMENT);
+  if (node->own == NULL) return etude_error_set(loader->error, ETUDE_OUT_OF_MEMORY, "no memory for a node");
+  memset(node->own, 0, size);
+  node->own_size = size;
+  *out = node->own;
+  return ETUDE_OK;
+}
+
+/* ---- numbers ---- */
+
+/* round(bound / scale + zero), where there is a bound. */
+static int32_t byte_bound(float bound, const etude_affine *type) {
+  const float code = bound / type->scale + (float)type->zero;
+  const float low = (float)type->low, high = low + 255.0f;
+  if (!(code > low)) return type->low;
+  return code < high ? etude_round_within(code) : type->low + 255;
+}
+
+void etude_xnn_byte_bounds(const xnn_node *node, const xnn_value *out, int32_t *low, int32_t *high) {
+  const etude_affine type = etude_xnn_affine(out);
+  *low = byte_bound(node->low, &type);
+  *high = byte_bound(node->high, &type);
+  if (*high < *low) *high = *low;
+}
+
+void etude_xnn_clamp_bytes(const xnn_node *node, const xnn_value *out, uint8_t *codes, size_t count) {
+  int32_t low, high;
+  etude_xnn_byte_bounds(node, out, &low, &high);
+  for (size_t i = 0; i < count; ++i) {
+    int32_t code = out->datatype == XNN_QUINT8 ? (int32_t)codes[i] : (int32_t)(int8_t)codes[i];
+    code = code < low ? low : code;
+    codes[i] = (uint8_t)(code > high ? high : code);
+  }
+}

@@ -1,0 +1,126 @@
+/* See xnnpack.h: the backend's slots, and what it keeps for all delegates. */
+#include "xnnpack.h"
+
+#include <string.h>
+
+#include "delegate.h"
+#include "nodes.h"
+#include "payload.h"
+#include "schema.h"
+#include "weights.h"
+
+typedef struct xnn_backend {
+  etude_allocator allocator;
+  const etude_hooks *hooks;
+} xnn_backend;
+
+/* ---- load ---- */
+
+static void free_delegate(xnn_delegate *d) {
+  const etude_allocator allocator = d->allocator;
+  if (d->workspace != NULL) allocator.free(allocator.self, d->workspace, d->workspace_size);
+  etude_xnn_weights_free(&d->graph);
+  etude_xnn_plan_free(&d->plan, &d->graph);
+  etude_xnn_graph_free(&d->graph);
+  allocator.free(allocator.self, d, sizeof *d);
+}
+
+/* Products of rows take a scale for each row, even where the payload says that more dimensions share one. */
+static void share_row_scales(xnn_graph *graph) {
+  for (uint32_t i = 0; i < graph->node_count; ++i) {
+    const xnn_node *node = &graph->nodes[i];
+    if ((node->type->traits & XNN_TRAIT_ROWS) == 0) continue;
+    xnn_value *in = etude_xnn_input(graph, node, 0);
+    if (in->datatype == XNN_QDINT8) in->quant.nonbatch_dims = 1;
+  }
+}
+
+static etude_status prepare_nodes(xnn_loader *loader) {
+  xnn_graph *graph = loader->graph;
+  share_row_scales(graph);
+  for (uint32_t at = 0; at < graph->node_count; ++at) {
+    xnn_node *node = &graph->nodes[graph->order[at]];
+    const etude_status status = node->type->prepare(loader, node);
+    if (status != ETUDE_OK) return etude_xnn_node_error(node, status, loader->error);
+  }
+  return ETUDE_OK;
+}
+
+/* Threads that the delegate's work is divided for. */
+static void set_workers(xnn_graph *graph, const xnn_settings *settings, const etude_hooks *hooks) {
+  const size_t there_are = hooks->parallel_for != NULL && hooks->worker_count > 1 ? hooks->worker_count : 1;
+  graph->workers = there_are < UINT16_MAX ? (uint32_t)there_are : UINT16_MAX;
+  graph->limits_workers = settings->threads != 0 && settings->threads < graph->workers;
+  if (graph->limits_workers) graph->workers = settings->threads;
+}
+
+static etude_status load(xnn_delegate *d, etude_init_context *ctx, etude_bytes payload, etude_error *error) {
+  xnn_loader loader = {ctx, &d->graph, NULL, error};
+  xnn_settings settings;
+  ETUDE_TRY(etude_xnn_settings_read(ctx, &settings, error));
+  ETUDE_TRY(etude_xnn_payload_read(ctx, payload, false, &d->graph, error));
+  set_workers(&d->graph, &settings, etude_init_context_hooks(ctx));
+  ETUDE_TRY(etude_xnn_graph_connect(&d->graph, error));
+  ETUDE_TRY(prepare_nodes(&loader));
+  return etude_xnn_plan_create(&d->plan, &d->graph, error);
+}
+
+static etude_status xnnpack_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                                 etude_error *error) {
+  const etude_allocator *allocator = etude_init_context_allocator(ctx);
+  xnn_delegate *d = allocator->alloc(allocator->self, sizeof *d, sizeof(void *));
+  (void)self;
+  if (d == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a delegate");
+  memset(d, 0, sizeof *d);
+  d->allocator = *allocator;
+  const etude_status status = load(d, ctx, payload, error);
+  if (status != ETUDE_OK) {
+    free_delegate(d);
+    return status;
+  }
+  if (!d->graph.uses_payload) etude_init_context_release(ctx);
+  *out_handle = d;
+  return ETUDE_OK;
+}
+
+static etude_status xnnpack_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
+                                    uint32_t arg_count, etude_error *error) {
+  (void)self;
+  return etude_xnn_execute(handle, ctx, args, arg_count, error);
+}
+
+static void xnnpack_destroy(void *self, void *handle) {
+  (void)self;
+  free_delegate(handle);
+}
+
+static const etude_option_schema *xnnpack_option_schema(void *self, uint32_t *out_count) {
+  (void)self;
+  return etude_xnn_schema(out_count);
+}
+
+/* ---- life ---- */
+
+static void xnnpack_release(void *self) {
+  xnn_backend *backend = self;
+  const etude_allocator allocator = backend->allocator;
+  allocator.free(allocator.self, backend, sizeof *backend);
+}
+
+static const etude_backend vtable = {
+    sizeof(etude_backend), ETUDE_ABI_VERSION,     NULL, xnnpack_init, xnnpack_execute,
+    xnnpack_destroy,       xnnpack_option_schema, NULL, NULL,         NULL,
+    xnnpack_release,
+};
+
+etude_status etude_xnnpack_register(etude_runtime *runtime, etude_error *error) {
+  const etude_allocator *allocator = etude_runtime_allocator(runtime);
+  xnn_backend *self = allocator->alloc(allocator->self, sizeof *self, sizeof(void *));
+  if (self == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for XnnpackBackend");
+  memset(self, 0, sizeof *self);
+  self->allocator = *allocator;
+  self->hooks = etude_runtime_hooks(runtime);
+  const etude_status status = etude_runtime_register_backend(runtime, "XnnpackBackend", &vtable, self, error);
+  if (status != ETUDE_OK) xnnpack_release(self); /* a registration that failed leaves `self` to us */
+  return status;
+}
