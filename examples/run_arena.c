@@ -320,6 +320,7 @@ int main(int argc, char **argv) {
   allocator = etude_arena_allocator(&arena);
   check(etude_runtime_create(&allocator, NULL, &runtime, &error), &error, "runtime");
   check(etude_runtime_add_kernels(runtime, kernels, count, &error), &error, "kernels");
+  check(etude_register_builtin_backends(runtime, &error), &error, "backends");
   run_calls(runtime, argv + 2, argc - 5);
   etude_runtime_free(runtime);
   printf("arena: peak %zu of %lu bytes, %zu left after\n", arena.peak, arena_bytes, arena.used);

@@ -1,4 +1,4 @@
-/* Copies of boxes: elements of any width, between places with strides. */
+/* Copies of boxes: parts of dense tensors, of elements of any width. */
 #ifndef ETUDE_COMPUTE_MOVEMENT_H_
 #define ETUDE_COMPUTE_MOVEMENT_H_
 
@@ -8,11 +8,11 @@
 #define ETUDE_BOX_MOST_DIMS 6
 
 /* to[sum of i_k * to_strides[k]] = from[sum of i_k * from_strides[k]] for all indices below `dims`; strides count
-   elements. The two sides don't overlap, or are the same. */
+   elements, and those of the last dimension are 1. The two sides don't overlap, or are the same. */
 typedef struct etude_box {
   uint8_t *to;
   const uint8_t *from;
-  size_t size; /* bytes of an element: 1, 2, 4 or 8 */
+  size_t size; /* bytes of an element: any */
   uint32_t rank;
   size_t dims[ETUDE_BOX_MOST_DIMS];
   size_t to_strides[ETUDE_BOX_MOST_DIMS];

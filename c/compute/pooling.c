@@ -1,5 +1,10 @@
-/* See pooling.h. The innermost loops go over channels. */
+/* See pooling.h. The loops over channels are those of rows.h. */
 #include "pooling.h"
+
+#include <string.h>
+
+#include "floats.h"
+#include "rows.h"
 
 /* The part of a window that lies inside of the image, along one side: kernel positions [begin, end). */
 typedef struct span {
@@ -31,38 +36,112 @@ static size_t pixel_of(const etude_pooling *p, const span *rows, const span *col
   return y * p->width + (size_t)(cols->first + (ptrdiff_t)(kx * p->dilation_width));
 }
 
-#define MAX_POOL(name, type, least)                                                          \
-  void name(const etude_pooling *p, const type *x, type *y, size_t row) {                    \
-    const span rows = rows_of(p, row);                                                       \
-    for (size_t ox = 0; ox < p->out_width; ++ox, y += p->channels) {                         \
-      const span cols = cols_of(p, ox);                                                      \
-      for (size_t c = 0; c < p->channels; ++c) y[c] = (least);                               \
-      for (size_t ky = rows.begin; ky < rows.end; ++ky) {                                    \
-        for (size_t kx = cols.begin; kx < cols.end; ++kx) {                                  \
-          const type *pixel = x + pixel_of(p, &rows, &cols, ky, kx) * p->channels;           \
-          for (size_t c = 0; c < p->channels; ++c) y[c] = y[c] > pixel[c] ? y[c] : pixel[c]; \
-        }                                                                                    \
-      }                                                                                      \
-    }                                                                                        \
+/* Pixels of a window, some at a time. */
+#define TAPS 32u
+
+typedef struct window {
+  const etude_pooling *p;
+  span rows, cols;
+  size_t ky, kx;
+} window;
+
+static window window_of(const etude_pooling *p, size_t row, size_t col) {
+  window w = {p, rows_of(p, row), cols_of(p, col), 0, 0};
+  w.ky = w.rows.begin;
+  w.kx = w.cols.begin;
+  return w;
+}
+
+static size_t window_count(const window *w) { return (w->rows.end - w->rows.begin) * (w->cols.end - w->cols.begin); }
+
+/* Places of the next pixels, counted in elements; how many there are, at most `most`. */
+static size_t next_taps(window *w, size_t *places, size_t most) {
+  size_t count = 0;
+  if (w->cols.begin == w->cols.end) return 0;
+  while (count < most && w->ky < w->rows.end) {
+    places[count++] = pixel_of(w->p, &w->rows, &w->cols, w->ky, w->kx) * w->p->channels;
+    if (++w->kx < w->cols.end) continue;
+    w->kx = w->cols.begin;
+    ++w->ky;
   }
+  return count;
+}
 
-MAX_POOL(etude_max_pool_floats, float, -etude_infinity())
-MAX_POOL(etude_max_pool_int8, int8_t, INT8_MIN)
-MAX_POOL(etude_max_pool_uint8, uint8_t, 0)
-
-void etude_average_pool_floats(const etude_pooling *p, const float *x, float *y, size_t row) {
-  const span rows = rows_of(p, row);
+/* The first pixels give a result, to which the others are put, some at a time. */
+void etude_max_pool_floats(const etude_pooling *p, const float *x, float *y, size_t row, float low, float high) {
+  const etude_rows *rows = etude_rows_select();
   for (size_t ox = 0; ox < p->out_width; ++ox, y += p->channels) {
-    const span cols = cols_of(p, ox);
-    const size_t count = (rows.end - rows.begin) * (cols.end - cols.begin);
-    for (size_t c = 0; c < p->channels; ++c) y[c] = 0.0f;
-    for (size_t ky = rows.begin; ky < rows.end; ++ky) {
-      for (size_t kx = cols.begin; kx < cols.end; ++kx) {
-        const float *pixel = x + pixel_of(p, &rows, &cols, ky, kx) * p->channels;
-        for (size_t c = 0; c < p->channels; ++c) y[c] += pixel[c];
-      }
+    window w = window_of(p, row, ox);
+    size_t places[TAPS];
+    const float *taps[TAPS + 1];
+    size_t count = next_taps(&w, places, TAPS), have = 0;
+    if (count == 0) {
+      for (size_t c = 0; c < p->channels; ++c) y[c] = low;
     }
-    for (size_t c = 0; c < p->channels; ++c) y[c] /= (float)count;
+    while (count > 0) {
+      for (size_t t = 0; t < count; ++t) taps[have + t] = x + places[t];
+      rows->pool_max(y, taps, have + count, p->channels, low, high);
+      taps[0] = y;
+      have = 1;
+      count = next_taps(&w, places, TAPS);
+    }
+  }
+}
+
+void etude_max_pool_int8(const etude_pooling *p, const int8_t *x, int8_t *y, size_t row, int8_t low, int8_t high) {
+  const etude_rows *rows = etude_rows_select();
+  for (size_t ox = 0; ox < p->out_width; ++ox, y += p->channels) {
+    window w = window_of(p, row, ox);
+    size_t places[TAPS];
+    const int8_t *taps[TAPS + 1];
+    size_t count = next_taps(&w, places, TAPS), have = 0;
+    if (count == 0) memset(y, low, p->channels);
+    while (count > 0) {
+      for (size_t t = 0; t < count; ++t) taps[have + t] = x + places[t];
+      rows->pool_max_s8(y, taps, have + count, p->channels, low, high);
+      taps[0] = y;
+      have = 1;
+      count = next_taps(&w, places, TAPS);
+    }
+  }
+}
+
+/* Rare, and therefore simple. */
+void etude_max_pool_uint8(const etude_pooling *p, const uint8_t *x, uint8_t *y, size_t row, uint8_t low, uint8_t high) {
+  for (size_t ox = 0; ox < p->out_width; ++ox, y += p->channels) {
+    window w = window_of(p, row, ox);
+    size_t place;
+    memset(y, low, p->channels);
+    while (next_taps(&w, &place, 1) != 0) {
+      for (size_t c = 0; c < p->channels; ++c) y[c] = y[c] > x[place + c] ? y[c] : x[place + c];
+    }
+    for (size_t c = 0; c < p->channels; ++c) y[c] = y[c] < high ? y[c] : high;
+  }
+}
+
+void etude_average_pool_floats(const etude_pooling *p, const float *x, float *y, size_t row, float low, float high) {
+  const etude_rows *rows = etude_rows_select();
+  const float infinity = etude_infinity();
+  for (size_t ox = 0; ox < p->out_width; ++ox, y += p->channels) {
+    window w = window_of(p, row, ox);
+    const size_t all = window_count(&w);
+    const float scale = 1.0f / (float)all;
+    size_t places[TAPS];
+    const float *taps[TAPS + 1];
+    size_t count = next_taps(&w, places, TAPS), have = 0, done = count;
+    if (count == 0) {
+      for (size_t c = 0; c < p->channels; ++c) y[c] = infinity - infinity;
+    }
+    while (count > 0) {
+      const bool last = done == all;
+      for (size_t t = 0; t < count; ++t) taps[have + t] = x + places[t];
+      rows->pool_sum(y, taps, have + count, p->channels, last ? scale : 1.0f, last ? low : -infinity,
+                     last ? high : infinity);
+      taps[0] = y;
+      have = 1;
+      count = next_taps(&w, places, TAPS);
+      done += count;
+    }
   }
 }
 
@@ -84,39 +163,6 @@ void etude_arg_max_pool_floats(const etude_pooling *p, const float *x, float *y,
           index[c] = place;
         }
       }
-    }
-  }
-}
-
-/* ---- means ---- */
-
-#define MEAN_CHUNK 64u
-
-void etude_mean_floats(float *y, const float *x, size_t pixel, size_t pixels, size_t channels) {
-  for (size_t c = 0; c < channels; ++c) y[c] = 0.0f;
-  for (size_t i = 0; i < pixels; ++i) {
-    for (size_t c = 0; c < channels; ++c) y[c] += x[i * pixel + c];
-  }
-  for (size_t c = 0; c < channels; ++c) y[c] /= (float)pixels;
-}
-
-void etude_mean_bytes(const etude_mean_bytes_params *p, uint8_t *y, const uint8_t *x, size_t pixel, size_t pixels,
-                      size_t channels) {
-  const uint8_t mask = p->from.low == 0 ? 0 : 0x80; /* int8 plus 128 are counted */
-  const int32_t zero = (p->from.zero - p->from.low) * (int32_t)pixels;
-  const float factor = p->from.scale / p->to.scale / (float)pixels;
-  int32_t sums[MEAN_CHUNK];
-  for (size_t c = 0; c < channels; c += MEAN_CHUNK) {
-    const size_t n = channels - c < MEAN_CHUNK ? channels - c : MEAN_CHUNK;
-    for (size_t k = 0; k < n; ++k) sums[k] = -zero;
-    for (size_t i = 0; i < pixels; ++i) {
-      for (size_t k = 0; k < n; ++k) sums[k] += (uint8_t)(x[i * pixel + c + k] ^ mask);
-    }
-    for (size_t k = 0; k < n; ++k) {
-      float value = (float)sums[k] * factor + (float)p->to.zero;
-      value = value < (float)p->high ? value : (float)p->high;
-      value = value > (float)p->low ? value : (float)p->low;
-      y[c + k] = (uint8_t)etude_round_within(value);
     }
   }
 }
@@ -147,15 +193,12 @@ static blend blend_of(const etude_resize *r, size_t out, size_t size, size_t out
 }
 
 void etude_resize_floats(const etude_resize *r, const float *x, float *y, size_t row) {
+  const etude_rows *rows = etude_rows_select();
   const blend v = blend_of(r, row, r->height, r->out_height);
   const float *top = x + v.first * r->width * r->channels, *bottom = x + v.second * r->width * r->channels;
   for (size_t ox = 0; ox < r->out_width; ++ox, y += r->channels) {
     const blend h = blend_of(r, ox, r->width, r->out_width);
     const size_t a = h.first * r->channels, b = h.second * r->channels;
-    for (size_t c = 0; c < r->channels; ++c) {
-      const float above = top[a + c] + (top[b + c] - top[a + c]) * h.share;
-      const float below = bottom[a + c] + (bottom[b + c] - bottom[a + c]) * h.share;
-      y[c] = above + (below - above) * v.share;
-    }
+    rows->bilinear(y, top + a, top + b, bottom + a, bottom + b, r->channels, h.share, v.share);
   }
 }

@@ -24,8 +24,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-GROUPS = ("portable-basic", "portable-io", "dynamic", "control-flow", "state", "methods")
-NETWORKS = ("mobilenetv2", "resnet_tiny", "vit_tiny", "llama_tiny")
+GROUPS = ("portable-basic", "portable-io", "dynamic", "control-flow", "state", "methods", "xnnpack", "xnnpack-quantized")
+NETWORKS = tuple(kind + name for name in ("mobilenetv2", "resnet_tiny", "vit_tiny", "llama_tiny") for kind in ("", "x_")) + ("q8_mobilenetv2",)
 ARENA_BYTES = 64 << 20
 WRAPPER = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # an emulator, in a cross build
 TENSOR, STRING, DOUBLE, INT, BOOL, NONE = 1, 2, 3, 4, 5, 0

@@ -114,4 +114,4 @@ def test_metadata(name):
 
 def test_no_case_is_unknown():
     assert set(NOT_YET) <= set(CASES)
-    assert len(CASES) == 83
+    assert len(CASES) == 121

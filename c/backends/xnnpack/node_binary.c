@@ -1,7 +1,6 @@
 /* Nodes of two operands that broadcast: Add, Subtract, Multiply, Div, Minimum, Maximum, PReLU.
  *
  * Floats and, for sums and products, int8 are computed as they are; other functions of int8 go through floats. */
-#include "compute/binary.h"
 #include "nodes.h"
 
 /* Elements that are converted to floats at a time. */
@@ -21,7 +20,7 @@ static etude_status prepare_binary(xnn_loader *loader, xnn_node *node) {
   ETUDE_TRY(etude_xnn_check_scale(loader, a));
   ETUDE_TRY(etude_xnn_check_scale(loader, b));
   ETUDE_TRY(etude_xnn_check_scale(loader, out));
-  if (!etude_xnn_is_quantized(out->datatype) || node->type->function > ETUDE_BINARY_SUBTRACT) return ETUDE_OK;
+  if (!etude_xnn_is_quantized(out->datatype) || node->type->function > ETUDE_BINARY_SUB) return ETUDE_OK;
   if (is_ratio(ratio_of(a, out)) && is_ratio(ratio_of(b, out))) return ETUDE_OK;
   return etude_error_set(loader->error, ETUDE_INTERNAL,
                          "the scale of an input is less than 1/1024 or at least 256 times that of the result");
@@ -49,6 +48,7 @@ typedef struct binary_work {
   etude_binary op;
   const xnn_node *node;
   const xnn_value *out;
+  const etude_binary_loop *loops; /* by the kinds of both operands */
   const uint8_t *in[2];
   etude_affine types[3]; /* of bytes: inputs, result */
   etude_byte_arithmetic bytes;
@@ -57,20 +57,33 @@ typedef struct binary_work {
   size_t dims[XNN_MOST_DIMS];
   size_t strides[2][XNN_MOST_DIMS];
   size_t rows, parts; /* rows: indices of all dimensions but the last */
-  bool is_clamped;
+  float low, high;
 } binary_work;
+
+/* `a_step` and `b_step` are 0 where an operand is one number for the whole row. */
+static void float_row(const binary_work *w, float *y, const float *a, size_t a_step, const float *b, size_t b_step,
+                      size_t count) {
+  const int kind = a_step == 0 ? ETUDE_SCALAR_ROW : b_step == 0 ? ETUDE_ROW_SCALAR : ETUDE_ROW_ROW;
+  float repeated[CHUNK];
+  if (a_step != 0 || b_step != 0) {
+    w->loops[kind](y, a, b, count, w->low, w->high);
+    return;
+  }
+  for (size_t j = 0; j < CHUNK && j < count; ++j) repeated[j] = b[0];
+  for (size_t j = 0; j < count; j += CHUNK) {
+    w->loops[ETUDE_SCALAR_ROW](y + j, a, repeated, count - j < CHUNK ? count - j : CHUNK, w->low, w->high);
+  }
+}
 
 /* One row through floats, a piece at a time. */
 static void convert_row(const binary_work *w, uint8_t *y, const uint8_t *a, const uint8_t *b, size_t count) {
-  float u[CHUNK], v[CHUNK];
+  float u[CHUNK], v[CHUNK], result[CHUNK];
   const size_t a_step = w->strides[0][w->rank - 1], b_step = w->strides[1][w->rank - 1];
   for (size_t j = 0; j < count; j += CHUNK) {
     const size_t n = count - j < CHUNK ? count - j : CHUNK;
     etude_floats_of_bytes(u, a + j * a_step, a_step != 0 ? n : 1, w->types[0]);
     etude_floats_of_bytes(v, b + j * b_step, b_step != 0 ? n : 1, w->types[1]);
-    float *result = a_step != 0 ? u : v; /* where both broadcast, n is 1 */
-    etude_binary_floats(w->op, result, u, a_step, v, b_step, n);
-    if (w->is_clamped) etude_clamp_floats(result, result, n, w->node->low, w->node->high);
+    float_row(w, result, u, a_step, v, b_step, n);
     etude_bytes_of_floats(y + j, result, n, w->types[2]);
   }
 }
@@ -79,17 +92,15 @@ static void run_row(const binary_work *w, size_t at, size_t a_at, size_t b_at, s
   const size_t a_step = w->strides[0][w->rank - 1], b_step = w->strides[1][w->rank - 1];
   uint8_t *y = w->out->data + at * w->size;
   const uint8_t *a = w->in[0] + a_at * w->size, *b = w->in[1] + b_at * w->size;
-  if (w->size == 1 && w->op <= ETUDE_BINARY_SUBTRACT) {
+  if (w->size == 1 && w->op <= ETUDE_BINARY_SUB) {
     etude_add_bytes(&w->bytes, y, a, a_step, b, b_step, count);
-  } else if (w->size == 1 && w->op == ETUDE_BINARY_MULTIPLY) {
+  } else if (w->size == 1 && w->op == ETUDE_BINARY_MUL) {
     etude_multiply_bytes(&w->bytes, y, a, a_step, b, b_step, count);
   } else if (w->size == 1) {
     convert_row(w, y, a, b, count);
   } else {
-    float *to = (float *)(void *)y;
-    etude_binary_floats(w->op, to, (const float *)(const void *)a, a_step, (const float *)(const void *)b, b_step,
-                        count);
-    if (w->is_clamped) etude_clamp_floats(to, to, count, w->node->low, w->node->high);
+    float_row(w, (float *)(void *)y, (const float *)(const void *)a, a_step, (const float *)(const void *)b, b_step,
+              count);
   }
 }
 
@@ -157,10 +168,10 @@ static void set_bytes(binary_work *w, const xnn_value *a, const xnn_value *b) {
   s->y_zero = w->out->quant.zero_point;
   s->is_signed = w->out->datatype == XNN_QINT8;
   etude_xnn_byte_bounds(w->node, w->out, &s->low, &s->high);
-  if (w->op == ETUDE_BINARY_MULTIPLY) s->scale = a->quant.scale * b->quant.scale / w->out->quant.scale;
-  if (w->op > ETUDE_BINARY_SUBTRACT) return;
+  if (w->op == ETUDE_BINARY_MUL) s->scale = a->quant.scale * b->quant.scale / w->out->quant.scale;
+  if (w->op > ETUDE_BINARY_SUB) return;
   etude_byte_sum_factors(s, ratio_of(a, w->out), ratio_of(b, w->out));
-  if (w->op == ETUDE_BINARY_SUBTRACT) s->b_factor = -s->b_factor;
+  if (w->op == ETUDE_BINARY_SUB) s->b_factor = -s->b_factor;
 }
 
 static void run_binary(const xnn_run *run, const xnn_node *node) {
@@ -176,7 +187,9 @@ static void run_binary(const xnn_run *run, const xnn_node *node) {
   if (count == 0) return;
   w.size = etude_xnn_is_quantized(w.out->datatype) ? 1 : sizeof(float);
   if (w.size == 1) set_bytes(&w, a, b);
-  w.is_clamped = etude_xnn_is_clamped(node) && (node->type->traits & XNN_TRAIT_CLAMPED) != 0;
+  w.loops = etude_rows_select()->binary[w.op];
+  w.low = (node->type->traits & XNN_TRAIT_CLAMPED) != 0 ? node->low : -etude_xnn_infinity();
+  w.high = (node->type->traits & XNN_TRAIT_CLAMPED) != 0 ? node->high : etude_xnn_infinity();
   w.rank = w.out->shape.rank;
   for (uint32_t i = 0; i < w.rank; ++i) w.dims[i] = w.out->shape.dims[i];
   broadcast_strides(&a->shape, &w.out->shape, w.strides[0]);
@@ -193,10 +206,10 @@ static void run_binary(const xnn_run *run, const xnn_node *node) {
 
 const xnn_node_type etude_xnn_node_binary[] = {
     BINARY("Add", ETUDE_BINARY_ADD, XNN_TRAIT_CLAMPED),
-    BINARY("Subtract", ETUDE_BINARY_SUBTRACT, XNN_TRAIT_CLAMPED),
-    BINARY("Multiply", ETUDE_BINARY_MULTIPLY, XNN_TRAIT_CLAMPED),
-    BINARY("Div", ETUDE_BINARY_DIVIDE, XNN_TRAIT_CLAMPED),
-    BINARY("Minimum", ETUDE_BINARY_MINIMUM, 0),
-    BINARY("Maximum", ETUDE_BINARY_MAXIMUM, 0),
+    BINARY("Subtract", ETUDE_BINARY_SUB, XNN_TRAIT_CLAMPED),
+    BINARY("Multiply", ETUDE_BINARY_MUL, XNN_TRAIT_CLAMPED),
+    BINARY("Div", ETUDE_BINARY_DIV, XNN_TRAIT_CLAMPED),
+    BINARY("Minimum", ETUDE_BINARY_MIN, 0),
+    BINARY("Maximum", ETUDE_BINARY_MAX, 0),
     BINARY("PReLU", ETUDE_BINARY_PRELU, 0),
 };

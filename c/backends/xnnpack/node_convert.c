@@ -1,5 +1,4 @@
 /* Convert: between floats of several widths, int8 with scales that stand, and int8 whose scales are found at run time. */
-#include "compute/convert.h"
 #include "compute/quantize.h"
 #include "nodes.h"
 
@@ -65,8 +64,8 @@ typedef struct convert_work {
 void etude_xnn_load_floats(float *to, const xnn_value *value, const uint8_t *from, size_t count) {
   switch (value->datatype) {
     case XNN_FP32: memmove(to, from, count * sizeof *to); return;
-    case XNN_FP16: etude_floats_of_halfs(to, (const uint16_t *)(const void *)from, count); return;
-    case XNN_BF16: etude_floats_of_bfloats(to, (const uint16_t *)(const void *)from, count); return;
+    case XNN_FP16: etude_rows_select()->half_to_float(to, (const uint16_t *)(const void *)from, count); return;
+    case XNN_BF16: etude_rows_select()->bfloat16_to_float(to, (const uint16_t *)(const void *)from, count); return;
     default: etude_floats_of_bytes(to, from, count, etude_xnn_affine(value)); return;
   }
 }
@@ -74,8 +73,8 @@ void etude_xnn_load_floats(float *to, const xnn_value *value, const uint8_t *fro
 void etude_xnn_store_floats(uint8_t *to, const xnn_value *value, const float *from, size_t count) {
   switch (value->datatype) {
     case XNN_FP32: memmove(to, from, count * sizeof *from); return;
-    case XNN_FP16: etude_halfs_of_floats((uint16_t *)(void *)to, from, count); return;
-    case XNN_BF16: etude_bfloats_of_floats((uint16_t *)(void *)to, from, count); return;
+    case XNN_FP16: etude_rows_select()->float_to_half((uint16_t *)(void *)to, from, count); return;
+    case XNN_BF16: etude_rows_select()->float_to_bfloat16((uint16_t *)(void *)to, from, count); return;
     default: etude_bytes_of_floats(to, from, count, etude_xnn_affine(value)); return;
   }
 }

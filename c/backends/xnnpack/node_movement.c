@@ -1,6 +1,7 @@
 /* Nodes that move elements and compute nothing: StaticTranspose, StaticReshape, Copy, StaticSlice, StaticConstantPad,
  * Concatenate2 … 5. They work on elements of any width. */
 #include "compute/movement.h"
+#include "compute/transpose.h"
 #include "nodes.h"
 
 #define MOVED (XNN_FLOATS | XNN_BYTES | XNN_BIT(XNN_QINT32) | XNN_BIT(XNN_INT32))
@@ -70,7 +71,7 @@ const xnn_node_type etude_xnn_node_copy = {
     "Copy", etude_xnn_read_unary, prepare_moved, etude_xnn_infer_same, run_copy, XNN_TRAIT_ANY_TYPE | XNN_TRAIT_ALIAS,
     0};
 
-/* ---- boxes: pieces of tensors, with strides ---- */
+/* ---- boxes: parts of tensors ---- */
 
 typedef struct box_work {
   etude_box box;
@@ -131,15 +132,13 @@ static etude_status infer_transpose(const xnn_graph *graph, xnn_node *node, etud
 static void run_transpose(const xnn_run *run, const xnn_node *node) {
   const xnn_value *in = etude_xnn_input(run->graph, node, 0);
   const xnn_value *out = etude_xnn_output(run->graph, node, 0);
-  size_t strides[XNN_MOST_DIMS];
-  etude_box box = {out->data, in->data, etude_xnn_element_size(out->datatype), out->shape.rank, {0}, {0}, {0}};
+  const etude_parallel threads = etude_xnn_threads(run);
+  size_t strides[XNN_MOST_DIMS], in_strides[XNN_MOST_DIMS];
   dense_strides(&in->shape, strides);
-  dense_strides(&out->shape, box.to_strides);
-  for (uint32_t i = 0; i < box.rank; ++i) {
-    box.dims[i] = out->shape.dims[i];
-    box.from_strides[i] = strides[node->as.dims.first[i]];
-  }
-  move_box(run, &box);
+  for (uint32_t i = 0; i < out->shape.rank; ++i) in_strides[i] = strides[node->as.dims.first[i]];
+  if (etude_xnn_count(&out->shape) == 0) return;
+  etude_transpose(out->data, in->data, out->shape.rank, out->shape.dims, in_strides,
+                  etude_xnn_element_size(out->datatype), &threads);
 }
 
 const xnn_node_type etude_xnn_node_static_transpose = {

@@ -1,6 +1,5 @@
 /* Pooling and resizing of channels-last images: MaxPooling2d, AvgPooling2d, GlobalAvgPooling2d, ArgMaxPooling2d,
  * StaticResizeBilinear2D. */
-#include "compute/binary.h"
 #include "compute/pooling.h"
 #include "sliding.h"
 
@@ -65,7 +64,7 @@ typedef struct pooling_work {
   int32_t *index;
   const xnn_value *out;
   etude_pooling pooling;
-  bool is_clamped;
+  int32_t low, high; /* bounds of bytes */
   size_t batch, parts;
 } pooling_work;
 
@@ -76,20 +75,17 @@ static void pool_row(const pooling_work *w, size_t image, size_t row) {
   const size_t count = p->out_width * p->channels;
   const size_t out = (image * p->out_height + row) * count;
   if (w->out->datatype == XNN_QINT8) {
-    etude_max_pool_int8(p, (const int8_t *)w->x + in, (int8_t *)w->y + out, row);
-    if (w->is_clamped) etude_xnn_clamp_bytes(w->node, w->out, w->y + out, count);
+    etude_max_pool_int8(p, (const int8_t *)w->x + in, (int8_t *)w->y + out, row, (int8_t)w->low, (int8_t)w->high);
   } else if (w->out->datatype == XNN_QUINT8) {
-    etude_max_pool_uint8(p, w->x + in, w->y + out, row);
-    if (w->is_clamped) etude_xnn_clamp_bytes(w->node, w->out, w->y + out, count);
+    etude_max_pool_uint8(p, w->x + in, w->y + out, row, (uint8_t)w->low, (uint8_t)w->high);
   } else {
     const float *x = (const float *)(const void *)w->x + in;
     float *y = (float *)(void *)w->y + out;
     switch (w->node->type->function) {
-      case KIND_MAX: etude_max_pool_floats(p, x, y, row); break;
-      case KIND_AVERAGE: etude_average_pool_floats(p, x, y, row); break;
+      case KIND_MAX: etude_max_pool_floats(p, x, y, row, w->node->low, w->node->high); return;
+      case KIND_AVERAGE: etude_average_pool_floats(p, x, y, row, w->node->low, w->node->high); return;
       default: etude_arg_max_pool_floats(p, x, y, w->index + out, row); return;
     }
-    if (w->is_clamped) etude_clamp_floats(y, y, count, w->node->low, w->node->high);
   }
 }
 
@@ -113,7 +109,7 @@ static void run_pooling(const xnn_run *run, const xnn_node *node) {
   w.y = out->data;
   w.out = out;
   if (node->output_count > 1) w.index = (int32_t *)(void *)etude_xnn_output(run->graph, node, 1)->data;
-  w.is_clamped = etude_xnn_is_clamped(node);
+  if (etude_xnn_is_quantized(out->datatype)) etude_xnn_byte_bounds(node, out, &w.low, &w.high);
   w.batch = out->shape.dims[0];
   w.pooling.height = in->shape.dims[1];
   w.pooling.width = in->shape.dims[2];
@@ -179,9 +175,8 @@ static void mean_row(const global_work *w, size_t image, size_t first, size_t co
     etude_mean_bytes(&p, w->out->data + out, w->in->data + in, w->channels, w->pixels, count);
     return;
   }
-  float *y = (float *)(void *)w->out->data + out;
-  etude_mean_floats(y, (const float *)(const void *)w->in->data + in, w->channels, w->pixels, count);
-  if (etude_xnn_is_clamped(w->node)) etude_clamp_floats(y, y, count, w->node->low, w->node->high);
+  etude_rows_select()->sum_rows((float *)(void *)w->out->data + out, (const float *)(const void *)w->in->data + in,
+                                w->pixels, w->channels, count, 1.0f / (float)w->pixels, w->node->low, w->node->high);
 }
 
 static void global_part(void *arg, size_t part) {

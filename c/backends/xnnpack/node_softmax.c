@@ -1,5 +1,4 @@
 /* Softmax over the last dimension. */
-#include "compute/simd.h"
 #include "nodes.h"
 
 static etude_status prepare_softmax(xnn_loader *loader, xnn_node *node) {
@@ -7,28 +6,23 @@ static etude_status prepare_softmax(xnn_loader *loader, xnn_node *node) {
 }
 
 typedef struct softmax_work {
-  const etude_simd *simd;
   const float *x;
   float *y;
   size_t rows, cols, parts;
 } softmax_work;
 
-/* The largest element is subtracted first, so that nothing overflows. */
 static void softmax_part(void *arg, size_t part) {
   const softmax_work *w = arg;
   const size_t end = etude_xnn_part_begin(w->rows, part + 1, w->parts);
   for (size_t row = etude_xnn_part_begin(w->rows, part, w->parts); row < end; ++row) {
-    const float *x = w->x + row * w->cols;
-    float *y = w->y + row * w->cols;
-    const double sum = w->simd->exponentials(y, x, w->cols, w->simd->largest(x, w->cols));
-    w->simd->affine(y, y, w->cols, (float)(1.0 / sum), 0.0f);
+    etude_softmax_row(w->y + row * w->cols, w->x + row * w->cols, w->cols);
   }
 }
 
 static void run_softmax(const xnn_run *run, const xnn_node *node) {
   const xnn_value *in = etude_xnn_input(run->graph, node, 0), *out = etude_xnn_output(run->graph, node, 0);
   const xnn_shape *shape = &out->shape;
-  softmax_work w = {etude_simd_select(), (const float *)(const void *)in->data, (float *)(void *)out->data, 0, 0, 0};
+  softmax_work w = {(const float *)(const void *)in->data, (float *)(void *)out->data, 0, 0, 0};
   w.cols = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
   w.rows = w.cols != 0 ? etude_xnn_count(shape) / w.cols : 0;
   if (w.rows == 0) return;

@@ -1,9 +1,6 @@
 /* Functions of one operand: Sigmoid, Tanh, Exp, …, Clamp.
  *
  * For int8 there are only 256 operands: a table of results is made at load. */
-#include "compute/binary.h"
-#include <math.h>
-
 #include "nodes.h"
 
 /* ---- reading ---- */
@@ -17,42 +14,11 @@ static etude_status read_alpha(xnn_reader *reader, xnn_node *node) {
   return ETUDE_OK;
 }
 
-/* ---- floats ---- */
-
-static float unary_float(uint32_t function, float x, float alpha) {
-  switch (function) {
-    case XNN_UNARY_SIGMOID: return 1.0f / (1.0f + expf(-x));
-    case XNN_UNARY_TANH: return tanhf(x);
-    case XNN_UNARY_GELU: return 0.5f * x * (1.0f + erff(x * 0.707106781f));
-    case XNN_UNARY_EXP: return expf(x);
-    case XNN_UNARY_LOG: return logf(x);
-    case XNN_UNARY_SIN: return sinf(x);
-    case XNN_UNARY_COS: return cosf(x);
-    case XNN_UNARY_SQUARE_ROOT: return sqrtf(x);
-    case XNN_UNARY_RECIPROCAL_SQUARE_ROOT: return 1.0f / sqrtf(x);
-    case XNN_UNARY_SQUARE: return x * x;
-    case XNN_UNARY_NEGATE: return -x;
-    case XNN_UNARY_ABS: return fabsf(x);
-    case XNN_UNARY_FLOOR: return floorf(x);
-    case XNN_UNARY_CEILING: return ceilf(x);
-    case XNN_UNARY_HARDSWISH: return x * fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) / 6.0f;
-    case XNN_UNARY_LEAKY_RELU: return x < 0.0f ? x * alpha : x;
-    default: return x < 0.0f ? alpha * (expf(x) - 1.0f) : x;
-  }
-}
-
-static void unary_floats(uint32_t function, float *y, const float *x, size_t count, float alpha) {
-  for (size_t i = 0; i < count; ++i) y[i] = unary_float(function, x[i], alpha);
-}
-
 /* ---- tables for int8 ---- */
 
 static void apply(const xnn_node *node, float *y, const float *x, size_t count) {
-  if (node->type->function == XNN_UNARY_CLAMP) {
-    etude_clamp_floats(y, x, count, node->low, node->high);
-  } else {
-    unary_floats(node->type->function, y, x, count, node->as.alpha);
-  }
+  const float params[2] = {node->type->function == ETUDE_UNARY_CLAMP ? node->low : node->as.alpha, node->high};
+  etude_rows_select()->unary[node->type->function](y, x, count, params);
 }
 
 /* y / scale + zero, rounded: here the zero point is added first. */
@@ -99,11 +65,11 @@ static void fill_table(const xnn_node *node, uint8_t *table, const xnn_value *in
   const bool same = from.scale == to.scale && from.zero == to.zero;
   uint8_t codes[256];
   float x[256];
-  if (node->type->function == XNN_UNARY_CLAMP && same) {
+  if (node->type->function == ETUDE_UNARY_CLAMP && same) {
     clamp_table(table, node, out);
     return;
   }
-  if (node->type->function == XNN_UNARY_LEAKY_RELU) {
+  if (node->type->function == ETUDE_UNARY_LEAKY_RELU) {
     leaky_relu_table(table, to, from, node->as.alpha);
     return;
   }
@@ -162,22 +128,22 @@ static void run_unary(const xnn_run *run, const xnn_node *node) {
   [function] = {name, read, prepare_unary, etude_xnn_infer_same, run_unary, XNN_TRAIT_IN_PLACE, function}
 
 const xnn_node_type etude_xnn_node_unary[] = {
-    UNARY("Sigmoid", etude_xnn_read_unary, XNN_UNARY_SIGMOID),
-    UNARY("Tanh", etude_xnn_read_unary, XNN_UNARY_TANH),
-    UNARY("Gelu", etude_xnn_read_unary, XNN_UNARY_GELU),
-    UNARY("Exp", etude_xnn_read_unary, XNN_UNARY_EXP),
-    UNARY("Log", etude_xnn_read_unary, XNN_UNARY_LOG),
-    UNARY("Sin", etude_xnn_read_unary, XNN_UNARY_SIN),
-    UNARY("Cos", etude_xnn_read_unary, XNN_UNARY_COS),
-    UNARY("SquareRoot", etude_xnn_read_unary, XNN_UNARY_SQUARE_ROOT),
-    UNARY("ReciprocalSquareRoot", etude_xnn_read_unary, XNN_UNARY_RECIPROCAL_SQUARE_ROOT),
-    UNARY("Square", etude_xnn_read_unary, XNN_UNARY_SQUARE),
-    UNARY("Negate", etude_xnn_read_unary, XNN_UNARY_NEGATE),
-    UNARY("Abs", etude_xnn_read_unary, XNN_UNARY_ABS),
-    UNARY("Floor", etude_xnn_read_unary, XNN_UNARY_FLOOR),
-    UNARY("Ceiling", etude_xnn_read_unary, XNN_UNARY_CEILING),
-    UNARY("Hardswish", etude_xnn_read_unary, XNN_UNARY_HARDSWISH),
-    UNARY("LeakyReLU", read_alpha, XNN_UNARY_LEAKY_RELU),
-    UNARY("ELU", read_alpha, XNN_UNARY_ELU),
-    UNARY("Clamp", etude_xnn_read_unary, XNN_UNARY_CLAMP),
+    UNARY("Sigmoid", etude_xnn_read_unary, ETUDE_UNARY_SIGMOID),
+    UNARY("Tanh", etude_xnn_read_unary, ETUDE_UNARY_TANH),
+    UNARY("Gelu", etude_xnn_read_unary, ETUDE_UNARY_GELU),
+    UNARY("Exp", etude_xnn_read_unary, ETUDE_UNARY_EXP),
+    UNARY("Log", etude_xnn_read_unary, ETUDE_UNARY_LOG),
+    UNARY("Sin", etude_xnn_read_unary, ETUDE_UNARY_SIN),
+    UNARY("Cos", etude_xnn_read_unary, ETUDE_UNARY_COS),
+    UNARY("SquareRoot", etude_xnn_read_unary, ETUDE_UNARY_SQRT),
+    UNARY("ReciprocalSquareRoot", etude_xnn_read_unary, ETUDE_UNARY_RSQRT),
+    UNARY("Square", etude_xnn_read_unary, ETUDE_UNARY_SQUARE),
+    UNARY("Negate", etude_xnn_read_unary, ETUDE_UNARY_NEG),
+    UNARY("Abs", etude_xnn_read_unary, ETUDE_UNARY_ABS),
+    UNARY("Floor", etude_xnn_read_unary, ETUDE_UNARY_FLOOR),
+    UNARY("Ceiling", etude_xnn_read_unary, ETUDE_UNARY_CEIL),
+    UNARY("Hardswish", etude_xnn_read_unary, ETUDE_UNARY_HARDSWISH),
+    UNARY("LeakyReLU", read_alpha, ETUDE_UNARY_LEAKY_RELU),
+    UNARY("ELU", read_alpha, ETUDE_UNARY_ELU),
+    UNARY("Clamp", etude_xnn_read_unary, ETUDE_UNARY_CLAMP),
 };

@@ -1,40 +1,38 @@
 /* The table of node types, by the payload's codes, and what several families share; see nodes.h. */
 #include "nodes.h"
 
-#include "compute/binary.h"
-
 /* To add a type: a row in the file of its family, its declaration in nodes.h, and its place here. */
 static const xnn_node_type *const types[] = {
     [1] = &etude_xnn_node_binary[ETUDE_BINARY_ADD],
     [2] = &etude_xnn_node_fully_connected,
     [3] = &etude_xnn_node_softmax,
-    [4] = &etude_xnn_node_unary[XNN_UNARY_SIGMOID],
+    [4] = &etude_xnn_node_unary[ETUDE_UNARY_SIGMOID],
     [5] = &etude_xnn_node_static_transpose,
-    [6] = &etude_xnn_node_unary[XNN_UNARY_CLAMP],
+    [6] = &etude_xnn_node_unary[ETUDE_UNARY_CLAMP],
     [7] = &etude_xnn_node_conv2d,
-    [8] = &etude_xnn_node_binary[ETUDE_BINARY_DIVIDE],
+    [8] = &etude_xnn_node_binary[ETUDE_BINARY_DIV],
     [9] = &etude_xnn_node_static_resize_bilinear2d,
     [10] = &etude_xnn_node_static_constant_pad,
     [11] = &etude_xnn_node_avg_pooling2d,
-    [12] = &etude_xnn_node_binary[ETUDE_BINARY_MINIMUM],
+    [12] = &etude_xnn_node_binary[ETUDE_BINARY_MIN],
     [13] = &etude_xnn_node_depthwise_conv2d,
     [14] = &etude_xnn_node_max_pooling2d,
-    [15] = &etude_xnn_node_binary[ETUDE_BINARY_MULTIPLY],
-    [16] = &etude_xnn_node_binary[ETUDE_BINARY_SUBTRACT],
-    [17] = &etude_xnn_node_unary[XNN_UNARY_FLOOR],
+    [15] = &etude_xnn_node_binary[ETUDE_BINARY_MUL],
+    [16] = &etude_xnn_node_binary[ETUDE_BINARY_SUB],
+    [17] = &etude_xnn_node_unary[ETUDE_UNARY_FLOOR],
     [XNN_CODE_CONVERT] = &etude_xnn_node_convert,
     [19] = &etude_xnn_node_global_avg_pooling2d,
     [20] = &etude_xnn_node_static_reshape,
     [21] = &etude_xnn_node_arg_max_pooling2d,
-    [22] = &etude_xnn_node_unary[XNN_UNARY_SQUARE_ROOT],
-    [23] = &etude_xnn_node_unary[XNN_UNARY_CEILING],
-    [24] = &etude_xnn_node_unary[XNN_UNARY_HARDSWISH],
-    [25] = &etude_xnn_node_unary[XNN_UNARY_LEAKY_RELU],
-    [26] = &etude_xnn_node_binary[ETUDE_BINARY_MAXIMUM],
-    [27] = &etude_xnn_node_unary[XNN_UNARY_NEGATE],
-    [28] = &etude_xnn_node_unary[XNN_UNARY_SQUARE],
-    [29] = &etude_xnn_node_unary[XNN_UNARY_ELU],
-    [30] = &etude_xnn_node_unary[XNN_UNARY_ABS],
+    [22] = &etude_xnn_node_unary[ETUDE_UNARY_SQRT],
+    [23] = &etude_xnn_node_unary[ETUDE_UNARY_CEIL],
+    [24] = &etude_xnn_node_unary[ETUDE_UNARY_HARDSWISH],
+    [25] = &etude_xnn_node_unary[ETUDE_UNARY_LEAKY_RELU],
+    [26] = &etude_xnn_node_binary[ETUDE_BINARY_MAX],
+    [27] = &etude_xnn_node_unary[ETUDE_UNARY_NEG],
+    [28] = &etude_xnn_node_unary[ETUDE_UNARY_SQUARE],
+    [29] = &etude_xnn_node_unary[ETUDE_UNARY_ELU],
+    [30] = &etude_xnn_node_unary[ETUDE_UNARY_ABS],
     [31] = &etude_xnn_node_binary[ETUDE_BINARY_PRELU],
     [32] = &etude_xnn_node_concatenate[0],
     [33] = &etude_xnn_node_concatenate[1],
@@ -43,14 +41,14 @@ static const xnn_node_type *const types[] = {
     [37] = &etude_xnn_node_batch_matrix_multiply,
     [38] = &etude_xnn_node_concatenate[3],
     [39] = &etude_xnn_node_conv_transpose2d,
-    [40] = &etude_xnn_node_unary[XNN_UNARY_RECIPROCAL_SQUARE_ROOT],
-    [41] = &etude_xnn_node_unary[XNN_UNARY_LOG],
-    [42] = &etude_xnn_node_unary[XNN_UNARY_GELU],
-    [43] = &etude_xnn_node_unary[XNN_UNARY_TANH],
-    [44] = &etude_xnn_node_unary[XNN_UNARY_EXP],
-    [45] = &etude_xnn_node_unary[XNN_UNARY_SIN],
+    [40] = &etude_xnn_node_unary[ETUDE_UNARY_RSQRT],
+    [41] = &etude_xnn_node_unary[ETUDE_UNARY_LOG],
+    [42] = &etude_xnn_node_unary[ETUDE_UNARY_GELU],
+    [43] = &etude_xnn_node_unary[ETUDE_UNARY_TANH],
+    [44] = &etude_xnn_node_unary[ETUDE_UNARY_EXP],
+    [45] = &etude_xnn_node_unary[ETUDE_UNARY_SIN],
     [46] = &etude_xnn_node_copy,
-    [47] = &etude_xnn_node_unary[XNN_UNARY_COS],
+    [47] = &etude_xnn_node_unary[ETUDE_UNARY_COS],
 };
 
 const xnn_node_type *etude_xnn_node_type(uint32_t code) {
@@ -62,27 +60,50 @@ const xnn_node_type *etude_xnn_node_type(uint32_t code) {
 /* Below this many elements of work a loop is not worth dividing. */
 #define LEAST_WORK ((size_t)1 << 14)
 
-typedef struct strided_parts {
-  void (*task)(void *arg, size_t part);
+/* With fewer workers than the runtime has, each takes every so-many-th task. */
+typedef struct strided_tasks {
+  etude_parallel_task task;
   void *arg;
-  size_t parts, step;
-} strided_parts;
+  size_t count, step;
+} strided_tasks;
 
 static void run_every(void *arg, size_t first, size_t worker) {
-  const strided_parts *s = arg;
+  const strided_tasks *s = arg;
   (void)worker;
-  for (size_t part = first; part < s->parts; part += s->step) s->task(s->arg, part);
+  for (size_t i = first; i < s->count; i += s->step) s->task(s->arg, i, first);
 }
 
-/* With fewer workers than the runtime has, each takes every so-many-th part. */
-void etude_xnn_parallel(const xnn_run *run, size_t parts, void (*task)(void *arg, size_t part), void *arg) {
-  strided_parts s = {task, arg, parts, parts};
-  if (run->graph->limits_workers && run->graph->workers < parts) s.step = run->graph->workers;
-  if (s.step > 1) {
+static void run_tasks(void *self, size_t count, etude_parallel_task task, void *arg) {
+  const xnn_run *run = self;
+  strided_tasks s = {task, arg, count, run->graph->workers};
+  if (!run->graph->limits_workers || count <= s.step) {
+    etude_execute_context_parallel_for(run->ctx, count, task, arg);
+  } else {
     etude_execute_context_parallel_for(run->ctx, s.step, run_every, &s);
-    return;
   }
-  for (size_t part = 0; part < parts; ++part) task(arg, part);
+}
+
+etude_parallel etude_xnn_threads(const xnn_run *run) {
+  const etude_parallel parallel = {(void *)(uintptr_t)run, run->graph->workers > 1 ? run_tasks : NULL,
+                                   run->graph->workers};
+  return parallel;
+}
+
+typedef struct part_task {
+  void (*task)(void *arg, size_t part);
+  void *arg;
+} part_task;
+
+static void run_part(void *arg, size_t part, size_t worker) {
+  const part_task *p = arg;
+  (void)worker;
+  p->task(p->arg, part);
+}
+
+void etude_xnn_parallel(const xnn_run *run, size_t count, void (*task)(void *arg, size_t part), void *arg) {
+  const etude_parallel parallel = etude_xnn_threads(run);
+  part_task p = {task, arg};
+  etude_parallel_for(&parallel, count, run_part, &p);
 }
 
 size_t etude_xnn_parts(const xnn_run *run, size_t count, size_t cost) {
@@ -199,14 +220,4 @@ void etude_xnn_byte_bounds(const xnn_node *node, const xnn_value *out, int32_t *
   *low = byte_bound(node->low, &type);
   *high = byte_bound(node->high, &type);
   if (*high < *low) *high = *low;
-}
-
-void etude_xnn_clamp_bytes(const xnn_node *node, const xnn_value *out, uint8_t *codes, size_t count) {
-  int32_t low, high;
-  etude_xnn_byte_bounds(node, out, &low, &high);
-  for (size_t i = 0; i < count; ++i) {
-    int32_t code = out->datatype == XNN_QUINT8 ? (int32_t)codes[i] : (int32_t)(int8_t)codes[i];
-    code = code < low ? low : code;
-    codes[i] = (uint8_t)(code > high ? high : code);
-  }
 }

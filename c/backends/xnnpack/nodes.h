@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-#include "compute/convert.h"
+#include "compute/bytes.h"
 #include "compute/convolution.h"
+#include "compute/parallel.h"
+#include "compute/rows.h"
 #include "graph.h"
 #include "payload.h"
 
@@ -24,7 +26,8 @@ struct xnn_run {
   uint8_t *scratch; /* of the node: as many bytes as it asked for, aligned to 64 */
 };
 
-/* Run `task(arg, part)` for all parts, on the threads there are. */
+/* Run `task(arg, part)` for all parts, on the threads there are; the second form is for what divides itself. */
+etude_parallel etude_xnn_threads(const xnn_run *run);
 void etude_xnn_parallel(const xnn_run *run, size_t parts, void (*task)(void *arg, size_t part), void *arg);
 
 /* Parts for work that can be divided into `count` pieces of `cost` elements each. */
@@ -72,11 +75,6 @@ etude_status etude_xnn_own(const xnn_loader *loader, xnn_node *node, size_t size
 
 /* ---- numbers ---- */
 
-/* Is the result of a node bounded? */
-static inline bool etude_xnn_is_clamped(const xnn_node *node) {
-  return !(node->low == -etude_xnn_infinity() && node->high == etude_xnn_infinity());
-}
-
 /* Scale, zero point and least code of an int8 or uint8 value. */
 static inline etude_affine etude_xnn_affine(const xnn_value *value) {
   const etude_affine affine = {value->quant.scale, value->quant.zero_point, value->datatype == XNN_QUINT8 ? 0 : -128};
@@ -85,7 +83,6 @@ static inline etude_affine etude_xnn_affine(const xnn_value *value) {
 
 /* The bounds of a node as codes of its result. */
 void etude_xnn_byte_bounds(const xnn_node *node, const xnn_value *out, int32_t *low, int32_t *high);
-void etude_xnn_clamp_bytes(const xnn_node *node, const xnn_value *out, uint8_t *codes, size_t count);
 
 /* Elements of a value as floats, and back. */
 void etude_xnn_load_floats(float *to, const xnn_value *value, const uint8_t *from, size_t count);
@@ -98,31 +95,8 @@ static inline etude_row_scale *etude_xnn_group_scales(const xnn_value *value) {
 
 /* ---- rows ---- */
 
-/* Functions of one operand, in the order of their rows. */
-typedef enum xnn_unary {
-  XNN_UNARY_SIGMOID,
-  XNN_UNARY_TANH,
-  XNN_UNARY_GELU,
-  XNN_UNARY_EXP,
-  XNN_UNARY_LOG,
-  XNN_UNARY_SIN,
-  XNN_UNARY_COS,
-  XNN_UNARY_SQUARE_ROOT,
-  XNN_UNARY_RECIPROCAL_SQUARE_ROOT,
-  XNN_UNARY_SQUARE,
-  XNN_UNARY_NEGATE,
-  XNN_UNARY_ABS,
-  XNN_UNARY_FLOOR,
-  XNN_UNARY_CEILING,
-  XNN_UNARY_HARDSWISH,
-  XNN_UNARY_LEAKY_RELU,
-  XNN_UNARY_ELU,
-  XNN_UNARY_CLAMP,
-  XNN_UNARY_COUNT
-} xnn_unary;
-
-extern const xnn_node_type etude_xnn_node_unary[XNN_UNARY_COUNT];
-extern const xnn_node_type etude_xnn_node_binary[7]; /* by etude_binary */
+extern const xnn_node_type etude_xnn_node_unary[ETUDE_UNARY_COUNT];   /* by etude_unary */
+extern const xnn_node_type etude_xnn_node_binary[ETUDE_BINARY_COUNT]; /* by etude_binary */
 extern const xnn_node_type etude_xnn_node_concatenate[4];
 
 extern const xnn_node_type etude_xnn_node_arg_max_pooling2d;

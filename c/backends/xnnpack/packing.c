@@ -1,7 +1,6 @@
 /* See packing.h. */
 #include "packing.h"
 
-#include "compute/convert.h"
 #include "weights.h"
 
 /* ---- datatypes ---- */
