@@ -29,9 +29,16 @@ ETUDE_API etude_status etude_data_from_file(const char *path, int32_t mode, etud
                                             etude_error *error);
 
 /**
- * Hooks with a lock, a monotonic clock, and a pool of @p threads threads (0 or 1 = none: everything runs on the
- * calling thread). Nothing is logged unless `log` is set afterwards. End with ::etude_host_hooks_free, after the
- * runtime.
+ * Cores that this process may use, at least 1: those online, less what its affinity excludes, and no more than its
+ * cgroups' quota of time. Any thread.
+ */
+ETUDE_API uint32_t etude_host_core_count(void);
+
+/**
+ * Hooks with a lock, a monotonic clock, and a pool, so that loops run on @p threads threads, the calling one included,
+ * or on ::etude_host_core_count if that is less (0 or 1 = on the calling thread alone). Threads of the pool sleep while
+ * there is nothing to do. After a fork, loops of the child run on the calling thread alone. Nothing is logged unless
+ * `log` is set afterwards. End with ::etude_host_hooks_free, after the runtime.
  */
 ETUDE_API etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, etude_error *error);
 ETUDE_API void etude_host_hooks_free(etude_hooks *hooks);

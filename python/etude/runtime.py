@@ -22,7 +22,7 @@ from etude.registry import BackendRegistry, Libraries
 class Runtime(Uncopied):
     """Kernels, backends and threads. `Runtime.get()` is the one that everybody uses; two runtimes do not see each other.
 
-    A runtime may be used from several threads. After a fork, runtimes without threads of their own (the default) work on in the child.
+    A runtime may be used from several threads. After a fork, programs work on in the child, whose loops run on the calling thread alone.
     """
 
     _shared: ClassVar[Runtime | None] = None

@@ -1,6 +1,7 @@
 /* The host layer: files, hooks, the ready-made runtime. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -113,13 +114,14 @@ static void visit(void *arg, size_t index, size_t worker) {
 static void test_parallel_for_visits_each_index_once(void) {
   etude_error error = ETUDE_ERROR_INIT;
   loop_state *state = calloc(1, sizeof *state);
+  const uint32_t cores = etude_host_core_count();
 
-  CHECK(state != NULL);
+  CHECK(state != NULL && cores >= 1);
   for (uint32_t threads = 0; threads <= 4; threads++) {
     etude_hooks hooks;
 
     CHECK_OK(etude_host_hooks_create(threads, &hooks, &error), &error);
-    CHECK(hooks.worker_count == (threads == 0 ? 1 : threads));
+    CHECK(hooks.worker_count == (threads == 0 ? 1 : threads < cores ? threads : cores));
     for (size_t count = 0; count <= LOOP; count = count * 5 + 1) {
       memset(state, 0, sizeof *state);
       hooks.parallel_for(hooks.self, count, visit, state);
@@ -211,6 +213,67 @@ static void test_parallel_for_from_several_threads(void) {
   free(states);
 }
 
+/* Children that are forked at any moment, while another thread runs loops and takes the lock, go on with both. */
+typedef struct fork_state {
+  etude_hooks hooks;
+  loop_state *loops;
+  bool stop;
+} fork_state;
+
+static void *keep_busy(void *arg) {
+  fork_state *state = arg;
+  bool stop = false;
+
+  while (!stop) {
+    state->hooks.parallel_for(state->hooks.self, LOOP, visit, state->loops);
+    state->hooks.lock(state->hooks.self);
+    stop = state->stop;
+    state->hooks.unlock(state->hooks.self);
+  }
+  return NULL;
+}
+
+static int run_child(etude_hooks *hooks, loop_state *state) {
+  (void)alarm(30); /* a child that hangs is killed */
+  for (int round = 0; round < 2; round++) {
+    memset(state, 0, sizeof *state);
+    hooks->lock(hooks->self);
+    hooks->unlock(hooks->self);
+    hooks->parallel_for(hooks->self, LOOP, visit, state);
+    for (size_t i = 0; i < LOOP; i++) {
+      if (state->visits[i] != 1) return 1;
+    }
+  }
+  etude_host_hooks_free(hooks);
+  return 0;
+}
+
+static void test_forked_children_go_on(void) {
+  etude_error error = ETUDE_ERROR_INIT;
+  fork_state state;
+  pthread_t busy;
+
+  memset(&state, 0, sizeof state);
+  state.loops = calloc(2, sizeof *state.loops);
+  CHECK(state.loops != NULL);
+  CHECK_OK(etude_host_hooks_create(2, &state.hooks, &error), &error);
+  CHECK(pthread_create(&busy, NULL, keep_busy, &state) == 0);
+  for (int child = 0; child < 20; child++) {
+    int status = -1;
+    const pid_t pid = fork();
+
+    if (pid == 0) _exit(run_child(&state.hooks, &state.loops[1]));
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+  }
+  state.hooks.lock(state.hooks.self);
+  state.stop = true;
+  state.hooks.unlock(state.hooks.self);
+  CHECK(pthread_join(busy, NULL) == 0);
+  etude_host_hooks_free(&state.hooks);
+  free(state.loops);
+}
+
 static void test_clock_and_lock(void) {
   etude_error error = ETUDE_ERROR_INIT;
   etude_hooks hooks;
@@ -253,6 +316,7 @@ int main(void) {
   RUN(test_parallel_for_visits_each_index_once);
   RUN(test_parallel_for_may_nest);
   RUN(test_parallel_for_from_several_threads);
+  RUN(test_forked_children_go_on);
   RUN(test_clock_and_lock);
   RUN(test_host_runtime);
   return TEST_END();

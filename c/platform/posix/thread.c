@@ -3,6 +3,7 @@
 #include "platform/thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,6 +38,8 @@ void etude_os_mutex_lock(etude_os_mutex *mutex) { (void)pthread_mutex_lock(&mute
 
 void etude_os_mutex_unlock(etude_os_mutex *mutex) { (void)pthread_mutex_unlock(&mutex->mutex); }
 
+void etude_os_mutex_reset(etude_os_mutex *mutex) { (void)pthread_mutex_init(&mutex->mutex, NULL); }
+
 etude_os_condition *etude_os_condition_create(void) {
   etude_os_condition *condition = malloc(sizeof *condition);
   if (condition != NULL && pthread_cond_init(&condition->condition, NULL) == 0) return condition;
@@ -58,6 +61,8 @@ void etude_os_condition_wake_one(etude_os_condition *condition) { (void)pthread_
 
 void etude_os_condition_wake_all(etude_os_condition *condition) { (void)pthread_cond_broadcast(&condition->condition); }
 
+void etude_os_condition_reset(etude_os_condition *condition) { (void)pthread_cond_init(&condition->condition, NULL); }
+
 static void *run(void *arg) {
   const etude_os_thread *thread = arg;
   thread->main(thread->arg);
@@ -78,5 +83,7 @@ void etude_os_thread_join(etude_os_thread *thread) {
   (void)pthread_join(thread->thread, NULL);
   free(thread);
 }
+
+void etude_os_thread_yield(void) { (void)sched_yield(); }
 
 uint64_t etude_os_process(void) { return (uint64_t)getpid(); }
