@@ -14,21 +14,29 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_ADD(a, b) ((a) + (b))
 #define VEC_MAX(a, b) choose_4((a) > (b), a, b)
 #define VEC_MIN(a, b) choose_4((a) < (b), a, b)
-#define VEC_FMA(a, b, c) ((a) * (b) + (c))
 #define LANES 4
 #define vec vec4
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#define VEC_FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#define TILE_ROWS 6
+#define TILE_VECS 4
+#else
+#define VEC_FMA(a, b, c) ((a) * (b) + (c))
+#define TILE_ROWS 4
 #define TILE_VECS 2
+#endif
 typedef int32_t mask4 __attribute__((vector_size(16)));
 
-TILE_INLINE vec choose_4(mask4 mask, vec a, vec b) { return (vec)(((mask4)a & mask) | ((mask4)b & ~mask)); }
+ETUDE_INLINE vec choose_4(mask4 mask, vec a, vec b) { return (vec)(((mask4)a & mask) | ((mask4)b & ~mask)); }
 
-TILE_INLINE vec load_part(const float *from, uint32_t count) {
+ETUDE_INLINE vec load_part(const float *from, uint32_t count) {
   vec value = VEC_SPLAT(0.0f);
   for (uint32_t i = 0; i < count; ++i) value[i] = from[i];
   return value;
 }
 
-TILE_INLINE void store_part(float *to, vec value, uint32_t count) {
+ETUDE_INLINE void store_part(float *to, vec value, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) to[i] = value[i];
 }
 #else
@@ -43,26 +51,33 @@ TILE_INLINE void store_part(float *to, vec value, uint32_t count) {
 #define VEC_FMA(a, b, c) ((a) * (b) + (c))
 #define LANES 1
 #define vec float
+#define TILE_ROWS 4
 #define TILE_VECS 4
 #endif
-#define TILE_ROWS 4
 #define TILE_TARGET
-#define TILE(name) plain_##name
+#define TILE(name) etude_plain_##name
+#define TILE_LINKAGE
 #include "tile_f32.inc"
 
 #define INT_COLS 8 /* of a panel of integers; its `group` is 1 */
 
-/* Sums of int8 products of up to TILE_ROWS rows, from all taps. */
-static void sum_s8(int32_t sums[TILE_ROWS][INT_COLS], const etude_product_tile *t, const int8_t *w) {
+/* Adds the int8 products of one row, from all taps, to its sums. */
+ETUDE_INLINE void sum_row(int32_t sums[INT_COLS], const etude_product_tile *t, uint32_t row, const int8_t *w) {
+  int32_t own[INT_COLS]; /* in registers */
+  memcpy(own, sums, sizeof own);
   for (size_t tap = 0; tap < t->taps; ++tap) {
-    const void *const *x = t->x + tap * ETUDE_TILE_MAX_ROWS;
+    const int8_t *x = (const int8_t *)t->x[tap * ETUDE_TILE_MAX_ROWS + row];
     for (size_t k = 0; k < t->depth; ++k, w += INT_COLS) {
-      for (uint32_t i = 0; i < t->rows; ++i) {
-        const int32_t factor = ((const int8_t *)x[i])[k];
-        for (uint32_t j = 0; j < INT_COLS; ++j) sums[i][j] += factor * w[j];
-      }
+      const int16_t factor = x[k];
+      ETUDE_UNROLL
+      for (uint32_t j = 0; j < INT_COLS; ++j) own[j] += (int16_t)(factor * w[j]);
     }
   }
+  memcpy(sums, own, sizeof own);
+}
+
+static void sum_s8(int32_t sums[TILE_ROWS][INT_COLS], const etude_product_tile *t, const int8_t *w) {
+  for (uint32_t i = 0; i < t->rows; ++i) sum_row(sums[i], t, i, w);
 }
 
 /* Clamped before it is rounded, so that it is small; the bounds are whole. nan becomes the lower one. */
@@ -167,7 +182,7 @@ static void depthwise_s8_pixel(const etude_depthwise_tile *t, size_t line, size_
   }
 }
 
-static void plain_depthwise_s8(const etude_depthwise_tile *t) {
+void etude_plain_depthwise_s8(const etude_depthwise_tile *t) {
   const size_t lines = t->corner == NULL ? 1 : t->lines;
   for (size_t line = 0; line < lines; ++line) {
     for (size_t pixel = 0; pixel < t->pixels; ++pixel) depthwise_s8_pixel(t, line, pixel);
@@ -187,11 +202,11 @@ static etude_row_scale plain_quantize_row(int8_t *q, const float *x, size_t coun
 
 const etude_tiles etude_tiles_plain = {
     1,
-    {{TILE_ROWS, TILE_COLS, LANES, 1, 0, plain_f32},
+    {{TILE_ROWS, TILE_COLS, LANES, 1, 0, etude_plain_f32},
      {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_s8},
      {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_qd8},
      {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_qb4}},
     {LANES, INT_COLS},
-    {plain_depthwise_f32, plain_depthwise_s8},
+    {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
     plain_quantize_row,
 };

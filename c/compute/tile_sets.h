@@ -2,28 +2,20 @@
 #ifndef ETUDE_COMPUTE_TILE_SETS_H_
 #define ETUDE_COMPUTE_TILE_SETS_H_
 
+#include <float.h>
 #include <string.h>
 
+#include "isa.h"
 #include "tiles.h"
-
-/* GCC for Windows does not align the stack for these vectors. */
-#if defined(__GNUC__) && defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32)) && \
-    !defined(ETUDE_NO_SIMD_VARIANTS)
-#define ETUDE_TILES_X86 1
-#endif
-
-#if defined(__GNUC__)
-#define TILE_INLINE static inline __attribute__((always_inline))
-#define TILE_UNROLL _Pragma("GCC unroll 16")
-#else
-#define TILE_INLINE static inline
-#define TILE_UNROLL
-#endif
 
 /* The nearest whole number, ties to even, of a value of up to 2^22: above 2^23 floats are whole. */
 static inline int32_t etude_round_small(float value) {
   const float magic = 12582912.0f;
-  volatile float moved = value + magic; /* rounded to float, whatever the compiler computes in */
+#if FLT_EVAL_METHOD == 0
+  const float moved = value + magic;
+#else
+  volatile float moved = value + magic; /* rounded to float */
+#endif
   return (int32_t)(moved - magic);
 }
 
@@ -34,9 +26,29 @@ typedef struct etude_quantizer {
 } etude_quantizer;
 etude_quantizer etude_quantizer_of(float low, float high);
 
+/* Loops that sets share. */
+void etude_plain_f32(const etude_product_tile *t);
+void etude_plain_depthwise_f32(const etude_depthwise_tile *t);
+void etude_plain_depthwise_s8(const etude_depthwise_tile *t);
+#if defined(__aarch64__)
+#define ETUDE_PLAIN_F32_TILES {6, 16, 4, 1, 0, etude_plain_f32}
+#endif
+#if defined(ETUDE_WITH_X86_VARIANTS)
+void etude_avx2_s8(const etude_product_tile *t);
+void etude_avx2_qd8(const etude_product_tile *t);
+void etude_avx2_qb4(const etude_product_tile *t);
+void etude_avx2_depthwise_s8(const etude_depthwise_tile *t);
+#endif
+
 extern const etude_tiles etude_tiles_plain;
-#if defined(ETUDE_TILES_X86)
-extern const etude_tiles etude_tiles_avx512_vnni;
+#if defined(ETUDE_WITH_X86_VARIANTS)
+extern const etude_tiles etude_tiles_avx2, etude_tiles_avx512, etude_tiles_avx512_vnni;
+#endif
+#if defined(ETUDE_WITH_AVX_VNNI)
+extern const etude_tiles etude_tiles_avx_vnni;
+#endif
+#if defined(ETUDE_WITH_AARCH64_VARIANTS)
+extern const etude_tiles etude_tiles_dotprod, etude_tiles_i8mm;
 #endif
 
 #endif /* ETUDE_COMPUTE_TILE_SETS_H_ */

@@ -6,11 +6,19 @@
 const etude_tiles *etude_tiles_at(size_t index) {
   const etude_tiles *sets[5];
   size_t count = 0;
-#if defined(ETUDE_TILES_X86)
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    sets[count++] = &etude_tiles_avx512_vnni;
-  }
+#if defined(ETUDE_WITH_X86_VARIANTS)
+  if (etude_isa_has(ETUDE_ISA_AVX512_VNNI)) sets[count++] = &etude_tiles_avx512_vnni;
+  if (etude_isa_has(ETUDE_ISA_AVX512)) sets[count++] = &etude_tiles_avx512;
+#endif
+#if defined(ETUDE_WITH_AVX_VNNI)
+  if (etude_isa_has(ETUDE_ISA_AVX_VNNI)) sets[count++] = &etude_tiles_avx_vnni;
+#endif
+#if defined(ETUDE_WITH_X86_VARIANTS)
+  if (etude_isa_has(ETUDE_ISA_AVX2)) sets[count++] = &etude_tiles_avx2;
+#endif
+#if defined(ETUDE_WITH_AARCH64_VARIANTS)
+  if (etude_isa_has(ETUDE_ISA_I8MM)) sets[count++] = &etude_tiles_i8mm;
+  if (etude_isa_has(ETUDE_ISA_DOTPROD)) sets[count++] = &etude_tiles_dotprod;
 #endif
   sets[count++] = &etude_tiles_plain;
   return index < count ? sets[index] : NULL;

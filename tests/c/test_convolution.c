@@ -156,7 +156,8 @@ static void draw_data(sample *s) {
   }
   if (s->c.arithmetic < ETUDE_ARITHMETIC_QD8) return;
   s->io.per_image = s->c.kernel_height * s->c.kernel_width != 1 || s->c.pad_top + s->c.pad_left != 0 ||
-                    s->c.stride_height * s->c.stride_width != 1 || s->c.out_width != s->c.in_width;
+                    s->c.stride_height * s->c.stride_width != 1 || s->c.out_width != s->c.in_width ||
+                    s->c.out_height != s->c.in_height;
   const size_t count = s->io.per_image ? s->c.batch : s->pixels;
   s->row_scale = take(count * sizeof *s->row_scale);
   for (size_t i = 0; i < count; ++i) {
