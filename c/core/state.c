@@ -1,8 +1,9 @@
 /* Mutable state: which planned memory methods share, what it holds at first, and reading and writing it by name.
 
    A file does not say outright that methods share memory. The exporter that shares mutable buffers puts them, and
-   nothing else, into one memory at the same offsets in every method, under the same names: that is what is looked
-   for. Any other memory is private to its method. */
+   nothing else, into one memory at the same offsets in every method: that is what is looked for. They have names, the
+   same in all methods, or are changed in place by operators that say so, as caches are. Any other memory is private to
+   its method. */
 #include "state.h"
 
 #include "checked.h"
@@ -10,7 +11,8 @@
 #include "segment.h"
 
 static bool same_buffer_tensor(const etude_plan_tensor *a, const etude_plan_tensor *b) {
-  return a->buffer_offset == b->buffer_offset && a->nbytes == b->nbytes && strcmp(a->name, b->name) == 0;
+  return a->buffer_offset == b->buffer_offset && a->nbytes == b->nbytes &&
+         (a->name == NULL || strcmp(a->name, b->name) == 0);
 }
 
 static bool overlap(const etude_plan_tensor *a, const etude_plan_tensor *b) {
@@ -64,20 +66,56 @@ static bool inside_named(etude_plan *plan, const etude_plan_tensor *view, range 
   return false;
 }
 
-/* Are the tensors of two methods in this buffer the same wherever they meet? And those of one are named, all of them. */
+/* Does a kernel call change value `value` in place, by what its kernel says? */
+static bool call_updates(etude_plan *plan, const etude_plan_instruction *call, uint32_t value) {
+  const uint32_t count = etude_fb_count(&plan->fb, call->args);
+  for (uint32_t i = 0; i < count && i < 32; ++i) {
+    if (etude_fb_u32_at(&plan->fb, call->args, i) != value) continue;
+    const char *overload;
+    const char *name = etude_plan_operator(plan, call->index, &overload);
+    if (name == NULL) return false;
+    etude_kernel_table *table;
+    const etude_kernel *kernel = etude_runtime_find_operator(plan->program->runtime, name, overload, &table);
+    if (kernel != NULL && kernel->traits != NULL && (kernel->traits->updates >> i & 1u) != 0) return true;
+  }
+  return false;
+}
+
+static bool is_updated(etude_plan *plan, uint32_t value, uint32_t *steps) {
+  for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
+    const etude_fb_vector chain = etude_plan_chain(plan, c);
+    for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain) && *steps > 0; ++i, --*steps) {
+      etude_plan_instruction instruction;
+      etude_plan_instruction_read(plan, chain, i, &instruction);
+      if (instruction.kind == ETUDE_KERNEL_CALL && call_updates(plan, &instruction, value)) return true;
+    }
+  }
+  return false;
+}
+
+/* Are the tensors of two methods in this buffer the same wherever they meet? And those of one are all named, or views of
+   named ones; or none is, and all are changed in place. */
 static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps) {
+  const bool one = a->name == b->name;
   const range named = find_named(b, buffer, steps);
   range all = {0, a->value_count};
   etude_plan_tensor first;
   while (next_in_buffer(a, buffer, &all, steps, &first)) {
-    if (first.name == NULL) {
-      if (a->name == b->name && !inside_named(a, &first, named, steps)) return false;
+    range others = named;
+    if (first.name == NULL && named.end > 0) {
+      if (one && !inside_named(a, &first, named, steps)) return false;
       continue;
     }
-    range others = named;
+    if (first.name == NULL) {
+      if (one && !is_updated(a, all.next - 1, steps)) return false;
+      others.end = b->value_count;
+    }
     etude_plan_tensor second;
     while (next_in_buffer(b, buffer, &others, steps, &second)) {
-      if (second.name != NULL && overlap(&first, &second) && !same_buffer_tensor(&first, &second)) return false;
+      if ((first.name == NULL) == (second.name == NULL) && overlap(&first, &second) &&
+          !same_buffer_tensor(&first, &second)) {
+        return false;
+      }
     }
   }
   return *steps > 0;
