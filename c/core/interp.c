@@ -3,6 +3,7 @@
 #include "checked.h"
 #include "deps.h"
 #include "method.h"
+#include "trace.h"
 
 /* ---- inputs ---- */
 
@@ -265,10 +266,7 @@ etude_status etude_method_set_output(etude_method *method, uint32_t index, void 
 
 /* Say which instruction and operator a failure belongs to. */
 static etude_status instruction_error(const etude_method *method, etude_status status, etude_error *error) {
-  const etude_instruction *instruction = &method->instructions[method->position];
-  const char *what = NULL;
-  if (instruction->kind == ETUDE_DELEGATE_CALL) what = method->delegates[instruction->index].backend->name;
-  if (instruction->kind == ETUDE_KERNEL_CALL) what = method->operators[instruction->index].kernel->name;
+  const char *what = etude_instruction_name(method, &method->instructions[method->position]);
   if (what == NULL)
     return etude_error_within(error, status, NULL, "method %q, instruction %u: ", method->name, method->position);
   return etude_error_within(error, status, what, "method %q, instruction %u (%s): ", method->name, method->position,
@@ -328,7 +326,7 @@ static etude_status condition(const etude_value *value, bool *out, etude_error *
   return ETUDE_OK;
 }
 
-static etude_status run_instruction(etude_method *method, etude_error *error) {
+static etude_status run_plainly(etude_method *method, etude_error *error) {
   const etude_instruction *instruction = &method->instructions[method->position];
   etude_status status = ETUDE_OK;
   uint32_t next = method->position + 1;
@@ -353,6 +351,23 @@ static etude_status run_instruction(etude_method *method, etude_error *error) {
   if (status != ETUDE_OK) return instruction_error(method, status, error);
   method->position = next;
   return ETUDE_OK;
+}
+
+/* The same, told to whoever watches: before it, and after it, where it failed too. */
+static etude_status run_traced(etude_method *method, etude_error *error) {
+  const uint32_t position = method->position;
+  const etude_status before = etude_trace_instruction(method, ETUDE_EVENT_BEFORE, position, ETUDE_OK, error);
+  if (before != ETUDE_OK) return instruction_error(method, before, error);
+  const etude_status status = run_plainly(method, error);
+  const etude_status after =
+      etude_trace_instruction(method, ETUDE_EVENT_AFTER, position, status, status == ETUDE_OK ? error : NULL);
+  if (status != ETUDE_OK || after == ETUDE_OK) return status;
+  method->position = position;
+  return instruction_error(method, after, error);
+}
+
+static etude_status run_instruction(etude_method *method, etude_error *error) {
+  return method->trace == NULL ? run_plainly(method, error) : run_traced(method, error);
 }
 
 static etude_status check_inputs_set(const etude_method *method, etude_error *error) {

@@ -63,6 +63,13 @@ static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *i
   }
 }
 
+/* Of a list of values; 0 for what is none. */
+static uint32_t item_count(const etude_plan *plan, const etude_plan_value *value) {
+  const bool is_list = value->kind == ETUDE_FILE_INT_LIST || value->kind == ETUDE_FILE_TENSOR_LIST ||
+                       value->kind == ETUDE_FILE_OPTIONAL_TENSOR_LIST;
+  return is_list ? etude_fb_count(&plan->fb, value->items) : 0;
+}
+
 static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info *out_info) {
   etude_value_info info;
   etude_plan_value value;
@@ -71,6 +78,7 @@ static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info 
   etude_plan_value_read(plan, index, &value);
   etude_plan_constant(plan, &value, &info.constant);
   info.tag = value.tag;
+  info.item_count = item_count(plan, &value);
   if (value.kind == ETUDE_FILE_TENSOR) {
     etude_plan_tensor tensor;
     ETUDE_TRY(etude_plan_tensor_read(plan, index, value.table, &tensor));
@@ -109,6 +117,64 @@ etude_status etude_program_attribute_info(const etude_program *program, uint32_t
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
   if (find_attribute(&plan, index, &value)) return describe(&plan, value, out_info);
   return check_index(&plan, "attributes", index, value);
+}
+
+etude_status etude_program_value_info(const etude_program *program, uint32_t method, uint32_t value,
+                                      etude_value_info *out_info, etude_error *error) {
+  etude_plan plan;
+  ETUDE_TRY(etude_plan_open(program, method, &plan, error));
+  return describe(&plan, value, out_info);
+}
+
+etude_status etude_program_list_item(const etude_program *program, uint32_t method, uint32_t value, uint32_t item,
+                                     uint32_t *out_value, etude_error *error) {
+  etude_plan plan;
+  etude_plan_value list;
+  ETUDE_TRY(etude_plan_open(program, method, &plan, error));
+  ETUDE_TRY(check_index(&plan, "values", value, plan.value_count));
+  etude_plan_value_read(&plan, value, &list);
+  ETUDE_TRY(check_index(&plan, "items in the list", item, item_count(&plan, &list)));
+  *out_value = etude_plan_item(&plan, &list, item);
+  return etude_plan_fault(&plan);
+}
+
+/* ---- instructions ---- */
+
+static void describe_instruction(etude_plan *plan, etude_fb_vector chain, uint32_t i, uint32_t chain_start,
+                                 etude_instruction_info *out) {
+  etude_plan_instruction from;
+  etude_plan_instruction_read(plan, chain, i, &from);
+  memset(out, 0, sizeof *out);
+  out->kind = (int32_t)from.kind;
+  out->index = from.kind == ETUDE_JUMP_FALSE ? from.index + chain_start : from.index;
+  out->argument_count = from.operand_count;
+  memcpy(out->operands, from.operands, from.operand_count * sizeof *from.operands);
+  if (from.operand_count > 0) return;
+  out->argument_count = etude_fb_count(&plan->fb, from.args);
+  out->arguments = (const uint32_t *)(const void *)etude_fb_items(&plan->fb, from.args);
+}
+
+etude_status etude_program_instructions(const etude_program *program, uint32_t method, uint32_t first,
+                                        etude_instruction_info *out_infos, uint32_t count, etude_error *error) {
+  etude_plan plan;
+  uint32_t start = 0; /* of the chain */
+  uint8_t *out = (uint8_t *)out_infos;
+  const size_t stride = count > 0 ? out_infos->struct_size : 0;
+  ETUDE_TRY(etude_plan_open(program, method, &plan, error));
+  for (uint32_t c = 0; count > 0 && c < etude_fb_count(&plan.fb, plan.chains); ++c) {
+    const etude_fb_vector chain = etude_plan_chain(&plan, c);
+    const uint32_t length = etude_fb_count(&plan.fb, chain);
+    for (; count > 0 && first - start < length; ++first, --count) {
+      etude_instruction_info info;
+      describe_instruction(&plan, chain, first - start, start, &info);
+      memcpy(out, &out_infos->struct_size, sizeof info.struct_size);
+      etude_struct_write(out, &info, sizeof info);
+      out += stride;
+    }
+    start += length;
+  }
+  ETUDE_TRY(etude_plan_fault(&plan));
+  return count == 0 ? ETUDE_OK : check_index(&plan, "instructions", first, start);
 }
 
 etude_status etude_program_operator_name(const etude_program *program, uint32_t method, uint32_t index, char *out_name,

@@ -4,7 +4,7 @@
 
 #include "conf.h"
 #include "error.h"
-#include "etude/method.h"
+#include "etude/trace.h"
 #include "flatbuf.h"
 
 /* ---- runtime ---- */
@@ -98,8 +98,6 @@ struct etude_program {
 };
 
 /* ---- method ---- */
-
-enum { ETUDE_KERNEL_CALL = 1, ETUDE_DELEGATE_CALL = 2, ETUDE_MOVE_CALL = 3, ETUDE_JUMP_FALSE = 4, ETUDE_FREE_CALL = 5 };
 
 typedef struct etude_instruction {
   uint8_t kind;
@@ -201,6 +199,10 @@ struct etude_method {
   etude_scratch_block *scratch;
   const etude_scratch_block *given_scratch; /* the caller's, not to be freed */
   struct etude_option_rows *options;
+
+  etude_trace trace; /* NULL = nobody watches */
+  void *trace_self;
+  uint64_t trace_start[2]; /* when the instruction began, and the node within it */
 
   uint64_t instruction_limit;
   etude_allocator parent; /* the one the caller gave */

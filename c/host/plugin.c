@@ -156,6 +156,8 @@ static const etude_host_api host_api = {
     etude_kernel_scratch,
     etude_kernel_parallel_for,
     etude_kernel_worker_count,
+    etude_execute_context_is_traced,
+    etude_execute_context_trace,
 };
 
 /* ---- loading ---- */

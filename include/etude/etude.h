@@ -27,5 +27,6 @@
 #include "etude/program.h"
 #include "etude/runtime.h"
 #include "etude/tensor.h"
+#include "etude/trace.h"
 
 #endif /* ETUDE_ETUDE_H_ */

@@ -10,7 +10,7 @@
 #ifndef ETUDE_PLUGIN_H_
 #define ETUDE_PLUGIN_H_
 
-#include "etude/runtime.h"
+#include "etude/trace.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +87,11 @@ typedef struct etude_host_api {
   void *(*kernel_scratch)(etude_kernel_context *ctx, size_t size);
   void (*kernel_parallel_for)(etude_kernel_context *ctx, size_t count, etude_task task, void *arg);
   size_t (*kernel_worker_count)(const etude_kernel_context *ctx);
+
+  bool (*execute_context_is_traced)(const etude_execute_context *ctx);
+  etude_status (*execute_context_trace)(etude_execute_context *ctx, int32_t moment, uint32_t node, const char *name,
+                                        const etude_value *const *arguments, uint32_t argument_count,
+                                        etude_status status, etude_error *error);
 } etude_host_api;
 
 /** What a plugin says of itself. */

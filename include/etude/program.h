@@ -120,6 +120,7 @@ typedef struct etude_value_info {
   int32_t sizes[ETUDE_MAX_RANK]; /**< largest sizes */
   uint8_t dim_order[ETUDE_MAX_RANK];
   etude_value constant; /**< Int, Double, Bool, String: the value in the file */
+  uint32_t item_count;  /**< lists of values: how many (::etude_program_list_item) */
 } etude_value_info;
 
 /** Describe input, output or attribute @p index of a method. ::ETUDE_INVALID_ARGUMENT beyond the last. */
@@ -129,6 +130,46 @@ ETUDE_API etude_status etude_program_output_info(const etude_program *program, u
                                                  etude_value_info *out_info, etude_error *error);
 ETUDE_API etude_status etude_program_attribute_info(const etude_program *program, uint32_t method, uint32_t index,
                                                     etude_value_info *out_info, etude_error *error);
+
+/** Describe value @p value of a method, of those that its instructions name. ::ETUDE_INVALID_ARGUMENT beyond the last. */
+ETUDE_API etude_status etude_program_value_info(const etude_program *program, uint32_t method, uint32_t value,
+                                                etude_value_info *out_info, etude_error *error);
+
+/**
+ * The value that item @p item of a list of ints or tensors is, UINT32_MAX for None. ::ETUDE_INVALID_ARGUMENT for another
+ * kind of value, or beyond the last item.
+ */
+ETUDE_API etude_status etude_program_list_item(const etude_program *program, uint32_t method, uint32_t value,
+                                               uint32_t item, uint32_t *out_value, etude_error *error);
+
+/** Kinds of instructions; the codes are those of ExecuTorch's InstructionArguments. */
+enum {
+  ETUDE_KERNEL_CALL = 1,
+  ETUDE_DELEGATE_CALL = 2,
+  ETUDE_MOVE_CALL = 3,  /**< from, to */
+  ETUDE_JUMP_FALSE = 4, /**< condition */
+  ETUDE_FREE_CALL = 5   /**< the tensor whose memory is no longer needed; does nothing */
+};
+
+/** What the program says of an instruction. Fill `struct_size` before the call. */
+typedef struct etude_instruction_info {
+  uint32_t struct_size;
+  int32_t kind;            /**< ETUDE_KERNEL_CALL, … */
+  uint32_t index;          /**< the operator, the delegate entry, or the instruction to jump to; else 0 */
+  uint32_t argument_count; /**< kernels: as in kernel.h; delegates: inputs, then outputs */
+  /** Calls: the value of each argument; lives as long as the program. NULL for other kinds: see `operands`. */
+  const uint32_t *arguments;
+  uint32_t operands[2]; /**< moves, jumps, frees: the value of each argument */
+} etude_instruction_info;
+
+/**
+ * Describe @p count instructions of a method, from number @p first on, in an array whose elements all have the
+ * `struct_size` of its first. The names of operators and backends are those of ::etude_program_operator_name and
+ * ::etude_program_delegate_backend. ::ETUDE_INVALID_ARGUMENT where there are fewer.
+ */
+ETUDE_API etude_status etude_program_instructions(const etude_program *program, uint32_t method, uint32_t first,
+                                                  etude_instruction_info *out_infos, uint32_t count,
+                                                  etude_error *error);
 
 /**
  * Name with overload of operator @p index, written to @p out_name with a NUL. ::ETUDE_INVALID_ARGUMENT beyond

@@ -32,6 +32,7 @@ from etude.errors import (
     EtudeValueError,
     EtudeWarning,
 )
+from etude.instructions import Instruction, Value
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, ValueInfo
 from etude.method import Method
 from etude.operators import KernelContext, OperatorRegistry
@@ -41,6 +42,7 @@ from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBack
 from etude.runtime import Runtime, kernel, load
 from etude.snapshots import OptionChange, OptionSnapshot, Setting
 from etude.state import State
+from etude.tracing import Event
 
 __version__ = _text(_lib.etude_version())
 
@@ -63,9 +65,11 @@ __all__ = [
     "EtudeTypeError",
     "EtudeValueError",
     "EtudeWarning",
+    "Event",
     "ExecuteContext",
     "Explanation",
     "InitContext",
+    "Instruction",
     "KernelContext",
     "MemoryReport",
     "Method",
@@ -86,6 +90,7 @@ __all__ = [
     "State",
     "Status",
     "TensorInfo",
+    "Value",
     "ValueInfo",
     "Verification",
     "get_include",

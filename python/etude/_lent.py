@@ -21,9 +21,12 @@ _TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
 
 
 class LentValues:
-    """`count` arguments at `values`. `resize(tensor, shape)` asks C for storage and new sizes, and raises where it refuses."""
+    """`count` arguments at `values`. `resize(tensor, shape)` asks C for storage and new sizes, and raises where it refuses.
 
-    def __init__(self, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None]) -> None:
+    None: the values are only looked at. Arrays are read only then, and a tensor without memory is None.
+    """
+
+    def __init__(self, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None] | None) -> None:
         self._values, self._result, self._resize = values, result, resize
         self._owners: list[weakref.ref[Any]] = []
         self.args: list[Any] = [None] * count
@@ -37,6 +40,7 @@ class LentValues:
         value = self._values[index]
         if value.tag != lib.ETUDE_VALUE_TENSOR:
             raise EtudeTypeError(f"argument {index} is {text(lib.etude_value_kind_name(value.tag))}, and only tensors have a shape")
+        assert self._resize is not None
         self._resize(getattr(value, "as").tensor, shape)
         array: Array = self._read(value)
         self.args[index] = array
@@ -75,14 +79,16 @@ class LentValues:
             return raw.decode("utf-8", "backslashreplace")
         return _results.scalar(result)
 
-    def _array(self, tensor: CData, value: CData) -> Array:
+    def _array(self, tensor: CData, value: CData) -> Array | None:
         result = self._result
         lib.etude_result_read(value, result)
         if result.data == ffi.NULL and result.size > 0:  # an output without planned memory
+            if self._resize is None:
+                return None
             self._resize(tensor, [result.sizes[i] for i in range(result.rank)])
             lib.etude_result_read(value, result)
         array = _results.tensor_view(result)
-        if result.flags & _READ_ONLY:
+        if self._resize is None or result.flags & _READ_ONLY:
             array.flags.writeable = False
         if result.size > 0:
             self._owners.append(weakref.ref(array.base))

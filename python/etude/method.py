@@ -15,6 +15,7 @@ from etude.errors import EtudeStateError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
 from etude.state import State
+from etude.tracing import Trace, Watch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,6 +62,7 @@ class Method(Uncopied):
         self._crossing: tuple[Any, ...] = (
             self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
         )  # fmt: skip
+        self._watch: Watch | None = None
         handle.keep(self._slots)
 
     @property
@@ -176,6 +178,30 @@ class Method(Uncopied):
         """
         with self._held() as pointer:
             return effective_options(pointer, self._program.parent, backend, dict.fromkeys(self._option_keys.get(backend, ())))
+
+    @contextmanager
+    def trace(self, function: Trace) -> Iterator[None]:
+        """`with method.trace(function):` calls `function(event)` before and after each instruction; see `etude.Event`.
+
+        >>> with method.trace(lambda event: event.moment == "after" and print(event)):
+        ...     method(x)
+
+        An exception in it ends the execution, as one in a backend does. It runs on the thread that executes, and must not use the method.
+        EtudeStateError where the method is traced already, or executing.
+        """
+        watch = Watch(function)
+        with self.exclusive():
+            if self._watch is not None:
+                raise EtudeStateError(f"method '{self._name}' is traced already")
+            self._watch = watch
+            lib.etude_method_set_trace(self._pointer, lib.etude_py_trace, watch.handle)
+        try:
+            yield
+        finally:
+            with self._alone():
+                self._watch = None
+                if self._pointer is not None:
+                    lib.etude_method_set_trace(self._pointer, ffi.NULL, ffi.NULL)
 
     @contextmanager
     def _held(self) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from etude import _pending
 from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
+from etude.instructions import Instruction, read_instructions
 from etude.metadata import MemoryReport, MethodMeta, new_sized
 from etude.method import Method
 
@@ -128,6 +129,12 @@ class Program(Uncopied):
         """Inputs, outputs and needs of a method, without loading it."""
         with self._held() as handle:
             return MethodMeta(handle, self._index(name))
+
+    def instructions(self, name: str) -> list[Instruction]:
+        """What a method does, instruction by instruction, without loading it. Printed, one is a line of a listing."""
+        with self._held() as handle:
+            index = self._index(name)
+            return read_instructions(handle.pointer, index, MethodMeta(handle, index))
 
     def memory(self, name: str) -> MemoryReport:
         """Bytes that loading a method would take."""

@@ -1,0 +1,61 @@
+/* See trace.h here and in include/etude. */
+#include "trace.h"
+
+const char *etude_instruction_name(const etude_method *method, const etude_instruction *instruction) {
+  if (instruction->kind == ETUDE_DELEGATE_CALL) return method->delegates[instruction->index].backend->name;
+  return instruction->kind == ETUDE_KERNEL_CALL ? method->operators[instruction->index].kernel->name : NULL;
+}
+
+static uint64_t now(const etude_method *method) {
+  const etude_hooks *hooks = &method->program->runtime->hooks;
+  return hooks->clock != NULL ? hooks->clock(hooks->self) : 0;
+}
+
+/* Fill in what an event says of its instruction, and call the hook. */
+static etude_status tell(etude_method *method, etude_event *event, uint32_t position, etude_error *error) {
+  uint64_t *start = &method->trace_start[event->depth];
+  event->struct_size = (uint32_t)sizeof *event;
+  event->method = method;
+  event->instruction = position;
+  event->kind = method->instructions[position].kind;
+  event->time = now(method);
+  event->duration = event->moment == ETUDE_EVENT_AFTER ? event->time - *start : 0;
+  const etude_status status = method->trace(method->trace_self, event, error);
+  if (event->moment == ETUDE_EVENT_BEFORE) *start = now(method);
+  return status;
+}
+
+etude_status etude_trace_instruction(etude_method *method, int32_t moment, uint32_t position, etude_status status,
+                                     etude_error *error) {
+  const etude_instruction *call = &method->instructions[position];
+  etude_event event = {.moment = moment,
+                       .name = etude_instruction_name(method, call),
+                       .status = status,
+                       .argument_count = call->arg_count,
+                       .arguments = (const etude_value *const *)call->args};
+  return tell(method, &event, position, error);
+}
+
+bool etude_execute_context_is_traced(const etude_execute_context *ctx) { return ctx->method->trace != NULL; }
+
+etude_status etude_execute_context_trace(etude_execute_context *ctx, int32_t moment, uint32_t node, const char *name,
+                                         const etude_value *const *arguments, uint32_t argument_count,
+                                         etude_status status, etude_error *error) {
+  etude_event event = {.moment = moment,
+                       .depth = 1,
+                       .node = node,
+                       .name = name,
+                       .status = status,
+                       .argument_count = argument_count,
+                       .arguments = arguments};
+  return ctx->method->trace != NULL ? tell(ctx->method, &event, ctx->method->position, error) : ETUDE_OK;
+}
+
+void etude_method_set_trace(etude_method *method, etude_trace trace, void *self) {
+  method->trace = trace;
+  method->trace_self = self;
+}
+
+const etude_program *etude_method_program(const etude_method *method) { return method->program; }
+
+uint32_t etude_method_index(const etude_method *method) { return method->index; }
