@@ -338,6 +338,47 @@ def test_chat_template(tmp_path):
         LLM(FILES / "l_sdpa.pte", BYTELEVEL).chat("Hi")
 
 
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+def test_images_stand_among_the_tokens():
+    program = etude.load(FILES / "o_vlm.pte")
+    embed, encode, decode = (program.load_method(n) for n in ("token_embedding", "vision_encoder", "text_decoder"))
+    pixels = np.load(FILES / "o_vlm.npz")["vision_encoder__in0"]
+    before, after = [2, 10, 11], [12, 13]
+    rows = np.concatenate([embed(np.array([before]))[0], encode(pixels)[0], embed(np.array([after]))[0]], axis=1)
+    want, position = [], 0
+    for _ in range(5):
+        logits = decode(rows, np.arange(position, position + rows.shape[1]))[0][0, -1]
+        position += rows.shape[1]
+        want.append(int(np.argmax(logits)))
+        rows = embed(np.array([want[-1:]]))[0]
+    llm = LLM(FILES / "o_vlm.pte")
+    got = llm.generate_ids([np.array(before), pixels[0], np.array(after)], temperature=0, max_tokens=5)
+    assert got == want[: len(got)] and (len(got) == 5 or got[-1] in llm.info.eos_ids)
+    assert llm.last.prompt_tokens == 9
+    other = llm.generate_ids([np.array(before), pixels[0] * 0, np.array(after)], temperature=0, max_tokens=5)
+    assert llm.last.prompt_tokens == 9 and (other != got or llm.last.reused <= 3)
+    with pytest.raises(etude.EtudeValueError, match="reads text only"):
+        LLM(FILES / "l_sdpa.pte").generate_ids([np.array(before), pixels[0]])
+
+
+def test_images_of_bytes_are_resized_and_normalised():
+    from etude.llm._metadata import ModelInfo
+    from etude.llm.images import prepare
+
+    image = np.zeros((6, 8, 3), np.uint8)
+    image[:, :, 0], image[:, :, 1] = 255, np.arange(8) * 30
+    info = ModelInfo(8, 8, constants={"image_mean": (0.0, 0.0, 0.5), "image_std": (1.0, 1.0, 0.5)})
+    pixels = prepare(image, (1, 3, 3, 4), info)
+    assert pixels.shape == (1, 3, 3, 4) and pixels.dtype == np.float32
+    np.testing.assert_allclose(pixels[0, 0], 1, atol=1e-6)
+    np.testing.assert_allclose(pixels[0, 2], -1, atol=1e-6)
+    np.testing.assert_allclose(pixels[0, 1, 0, 1:3], np.array([75, 135]) / 255, atol=1e-6)  # a ramp stays one
+    with pytest.raises(etude.EtudeValueError, match=r"\[height, width, 3\]"):
+        prepare(np.zeros((6, 8, 4), np.uint8), (1, 3, 3, 4), info)
+
+
 # ---- speech ----------------------------------------------------------------------------------------------------------
 
 

@@ -87,7 +87,7 @@ def test_vector(name):
 def attention(q, k, v, start, *, mask=None, causal=True, scale=None):
     """The definition in float64; q [B, S, H, D], k and v [B, L, Hkv, D]."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
-    b, s, h, d = q.shape
+    _, s, h, d = q.shape
     n = k.shape[1] if mask is not None else start + s
     group = h // k.shape[2]
     out = np.empty((*q.shape[:3], v.shape[3]))
