@@ -126,6 +126,8 @@ etude_value *make_value(pool *from, int32_t tag) {
 typedef struct direct_call {
   etude_kernel_context context; /* first: what kernels see of it */
   const etude_kernel *kernel;
+  etude_value *const *args;
+  uint32_t arg_count;
   etude_error *error;
   call_report *report;
   pool scratch;
@@ -146,7 +148,22 @@ etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, c
   return status;
 }
 
+/* As the library's own does: a result that is an argument too keeps its sizes. */
+static bool is_read_too(const direct_call *call, const etude_tensor *out) {
+  uint32_t places = 0;
+  for (uint32_t i = 0; i < call->arg_count; ++i) {
+    const etude_value *value = call->args[i];
+    if (i + 1 < call->arg_count || places == 0) places += value->tag == ETUDE_VALUE_TENSOR && value->as.tensor == out;
+  }
+  return places > 1;
+}
+
 etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, const int32_t *sizes, uint32_t rank) {
+  if (rank == out->rank && rank > 0 && memcmp(sizes, out->sizes, rank * sizeof *sizes) != 0 &&
+      is_read_too(call_of(ctx), out)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_PROGRAM, "the result %T is an argument too, and would change its sizes",
+                             out);
+  }
   if ((out->flags & ETUDE_TENSOR_READONLY) != 0) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result is read-only");
   }
@@ -176,8 +193,13 @@ void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_ta
 
 etude_status call_kernel(const etude_kernel *kernel, etude_value *const *args, uint32_t arg_count, bool backwards,
                          etude_error *error, call_report *report) {
-  direct_call call = {
-      .kernel = kernel, .error = error, .report = report, .scratch = {.aligned = true}, .backwards = backwards};
+  direct_call call = {.kernel = kernel,
+                      .args = args,
+                      .arg_count = arg_count,
+                      .error = error,
+                      .report = report,
+                      .scratch = {.aligned = true},
+                      .backwards = backwards};
   etude_status status;
   memset(report, 0, sizeof *report);
   error->status = ETUDE_OK;
