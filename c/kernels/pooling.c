@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "division.h"
 #include "dtype.h"
 #include "strided.h"
 
@@ -66,40 +67,51 @@ static int64_t least_int(int32_t dtype) {
   return -(int64_t)(((uint64_t)1 << (8 * etude_scalar_size(dtype) - 1)) - 1) - 1;
 }
 
+/* Sums of integers wrap at 64 bits. */
+typedef uint64_t sum_of_int64_t;
+typedef float sum_of_float;
+typedef double sum_of_double;
+
+static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) {
+  return etude_int_divide((int64_t)sum, divisor);
+}
+static float average_of_float(float sum, int64_t divisor) { return sum / (float)divisor; }
+static double average_of_double(double sum, int64_t divisor) { return sum / (double)divisor; }
+
 /* Average: a row of averages. Largest: a row of largest elements and their places in the plane; nan is largest, and
    the last nan wins, as the first of other equal elements. */
-#define DEFINE_ROWS(real, lowest)                                                                         \
-  static void average_##real(const pool *p, const real *plane, int64_t oh, real *out) {                   \
-    const window rows = p->place(p, 0, oh);                                                               \
-    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                    \
-      const window columns = p->place(p, 1, ow);                                                          \
-      const int64_t divisor = window_divisor(p, &rows, &columns);                                         \
-      real sum = 0;                                                                                       \
-      for (int64_t h = rows.begin; h < rows.end; ++h) {                                                   \
-        const real *row = plane + (size_t)h * p->row;                                                     \
-        for (int64_t w = columns.begin; w < columns.end; ++w) sum += row[(size_t)w * p->column];          \
-      }                                                                                                   \
-      out[ow] = divisor == 0 ? 0 : sum / (real)divisor;                                                   \
-    }                                                                                                     \
-  }                                                                                                       \
-  static void largest_##real(const pool *p, const real *plane, int64_t oh, real *out, int64_t *indices) { \
-    const window rows = p->place(p, 0, oh);                                                               \
-    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                    \
-      const window columns = p->place(p, 1, ow);                                                          \
-      int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                         \
-      real value = lowest;                                                                                \
-      for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                        \
-        const real *row = plane + (size_t)h * p->row;                                                     \
-        for (int64_t w = columns.begin; w < columns.end; w += columns.step) {                             \
-          const real candidate = row[(size_t)w * p->column];                                              \
-          if (!(candidate > value) && candidate == candidate) continue;                                   \
-          value = candidate;                                                                              \
-          best = h * p->in_sizes[1] + w;                                                                  \
-        }                                                                                                 \
-      }                                                                                                   \
-      out[ow] = value;                                                                                    \
-      indices[ow] = best;                                                                                 \
-    }                                                                                                     \
+#define DEFINE_ROWS(real, lowest)                                                                               \
+  static void average_##real(const pool *p, const real *plane, int64_t oh, real *out) {                         \
+    const window rows = p->place(p, 0, oh);                                                                     \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                          \
+      const window columns = p->place(p, 1, ow);                                                                \
+      const int64_t divisor = window_divisor(p, &rows, &columns);                                               \
+      sum_of_##real sum = 0;                                                                                    \
+      for (int64_t h = rows.begin; h < rows.end; ++h) {                                                         \
+        const real *row = plane + (size_t)h * p->row;                                                           \
+        for (int64_t w = columns.begin; w < columns.end; ++w) sum += (sum_of_##real)row[(size_t)w * p->column]; \
+      }                                                                                                         \
+      out[ow] = divisor == 0 ? 0 : average_of_##real(sum, divisor);                                             \
+    }                                                                                                           \
+  }                                                                                                             \
+  static void largest_##real(const pool *p, const real *plane, int64_t oh, real *out, int64_t *indices) {       \
+    const window rows = p->place(p, 0, oh);                                                                     \
+    for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                          \
+      const window columns = p->place(p, 1, ow);                                                                \
+      int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                               \
+      real value = lowest;                                                                                      \
+      for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                              \
+        const real *row = plane + (size_t)h * p->row;                                                           \
+        for (int64_t w = columns.begin; w < columns.end; w += columns.step) {                                   \
+          const real candidate = row[(size_t)w * p->column];                                                    \
+          if (!(candidate > value) && candidate == candidate) continue;                                         \
+          value = candidate;                                                                                    \
+          best = h * p->in_sizes[1] + w;                                                                        \
+        }                                                                                                       \
+      }                                                                                                         \
+      out[ow] = value;                                                                                          \
+      indices[ow] = best;                                                                                       \
+    }                                                                                                           \
   }
 
 DEFINE_ROWS(float, -HUGE_VALF)

@@ -158,7 +158,8 @@ static etude_value *make_tensor_value(const case_value *from, pool *memory, bool
   const bool is_result = from->role == ROLE_RESULT || from->role == ROLE_UNDEFINED;
   const bool grows = is_result && (dynamic || from->bounded);
   if (out->tensor_count == CASE_MAX_TENSORS) return NULL;
-  if (elements_of(from->sizes, from->rank) == SIZE_MAX || elements_of(from->bounds, from->rank) == SIZE_MAX) return NULL;
+  if (elements_of(from->sizes, from->rank) == SIZE_MAX || elements_of(from->bounds, from->rank) == SIZE_MAX)
+    return NULL;
   etude_tensor *tensor = make_tensor(memory, from->scalar_type, from->rank, grows ? zeros : from->sizes, from->order,
                                      grows ? from->bounds : NULL);
   const size_t nbytes = etude_tensor_nbytes(tensor);

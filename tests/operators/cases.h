@@ -6,8 +6,8 @@
 #include "direct.h"
 
 enum { CASE_MAX_ARGS = 32, CASE_MAX_TENSORS = 64 };
-enum { ROLE_INPUT, ROLE_RESULT, ROLE_CHANGED, ROLE_UNDEFINED };                /* of a tensor */
-enum { KIND_SAME_AS = 64, KIND_RESULTS = 65, KIND_COMPUTED = 66 };             /* of an argument, beside ETUDE_VALUE_* */
+enum { ROLE_INPUT, ROLE_RESULT, ROLE_CHANGED, ROLE_UNDEFINED };    /* of a tensor */
+enum { KIND_SAME_AS = 64, KIND_RESULTS = 65, KIND_COMPUTED = 66 }; /* of an argument, beside ETUDE_VALUE_* */
 enum { VERDICT_COMPUTES, VERDICT_REFUSES, VERDICT_MAY_REFUSE, VERDICT_COUNT }; /* of a case */
 
 /* One argument as it stands in the file. */

@@ -57,15 +57,35 @@ static chance chance_of(const char *operator_name, uint64_t number) {
 }
 
 static int64_t edge_int(chance *c) {
-  static const int64_t edges[] = {0,         1,          -1,          2,           -2,        3,        7,
-                                  127,       128,        255,         -129,        INT16_MAX, 65536,    INT32_MAX,
-                                  INT32_MIN, 1LL << 31,  1LL << 32,   INT64_MAX,   INT64_MIN, 1LL << 62, INT64_MAX - 1,
-                                  -(1LL << 40), INT64_MIN + 1};
+  static const int64_t edges[] = {0,
+                                  1,
+                                  -1,
+                                  2,
+                                  -2,
+                                  3,
+                                  7,
+                                  127,
+                                  128,
+                                  255,
+                                  -129,
+                                  INT16_MAX,
+                                  65536,
+                                  INT32_MAX,
+                                  INT32_MIN,
+                                  1LL << 31,
+                                  1LL << 32,
+                                  INT64_MAX,
+                                  INT64_MIN,
+                                  1LL << 62,
+                                  INT64_MAX - 1,
+                                  -(1LL << 40),
+                                  INT64_MIN + 1};
   return edges[below(c, sizeof edges / sizeof edges[0])];
 }
 
 static double edge_double(chance *c) {
-  static const double edges[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 1e300, -1e300, 1e10, 3.5e38, 2.1e9, 9.3e18, -9.3e18, 65520.0};
+  static const double edges[] = {0.0,    -0.0, 1.0,    -1.0,  0.5,    1e-300,  1e300,
+                                 -1e300, 1e10, 3.5e38, 2.1e9, 9.3e18, -9.3e18, 65520.0};
   const uint32_t index = below(c, sizeof edges / sizeof edges[0] + 3);
   if (index == 0) return (double)NAN;
   if (index == 1) return (double)INFINITY;
@@ -103,7 +123,9 @@ static void collect(case_value *value, parts *out) {
   }
 }
 
-static bool is_result(const case_value *tensor) { return tensor->role == ROLE_RESULT || tensor->role == ROLE_UNDEFINED; }
+static bool is_result(const case_value *tensor) {
+  return tensor->role == ROLE_RESULT || tensor->role == ROLE_UNDEFINED;
+}
 
 static uint64_t elements(const int32_t *sizes, uint32_t rank) {
   uint64_t count = 1;
@@ -134,9 +156,11 @@ static void change_size(chance *c, parts *all) {
 }
 
 static int8_t any_dtype(chance *c) {
-  static const int8_t often[] = {ETUDE_FLOAT, ETUDE_FLOAT, ETUDE_DOUBLE, ETUDE_HALF,  ETUDE_BFLOAT16, ETUDE_LONG, ETUDE_LONG,
-                                 ETUDE_INT,   ETUDE_SHORT, ETUDE_CHAR,   ETUDE_BYTE,  ETUDE_BOOL,     ETUDE_COMPLEX_FLOAT,
-                                 ETUDE_COMPLEX_DOUBLE, ETUDE_COMPLEX_HALF, ETUDE_UINT16, ETUDE_UINT32, ETUDE_UINT64};
+  static const int8_t often[] = {ETUDE_FLOAT,         ETUDE_FLOAT,          ETUDE_DOUBLE,       ETUDE_HALF,
+                                 ETUDE_BFLOAT16,      ETUDE_LONG,           ETUDE_LONG,         ETUDE_INT,
+                                 ETUDE_SHORT,         ETUDE_CHAR,           ETUDE_BYTE,         ETUDE_BOOL,
+                                 ETUDE_COMPLEX_FLOAT, ETUDE_COMPLEX_DOUBLE, ETUDE_COMPLEX_HALF, ETUDE_UINT16,
+                                 ETUDE_UINT32,        ETUDE_UINT64};
   if (one_in(c, 40)) return (int8_t)below(c, ETUDE_SCALAR_TYPE_COUNT);
   return often[below(c, sizeof often)];
 }
@@ -260,7 +284,8 @@ static void fill_floats(chance *c, const etude_tensor *tensor, bool edges) {
   const size_t size = etude_scalar_size(tensor->scalar_type);
   const size_t bytes = etude_tensor_nbytes(tensor);
   const int32_t type = tensor->scalar_type;
-  const size_t step = type == ETUDE_COMPLEX_HALF || type == ETUDE_COMPLEX_FLOAT || type == ETUDE_COMPLEX_DOUBLE ? size / 2 : size;
+  const size_t step =
+      type == ETUDE_COMPLEX_HALF || type == ETUDE_COMPLEX_FLOAT || type == ETUDE_COMPLEX_DOUBLE ? size / 2 : size;
   for (size_t at = 0; at < bytes; at += step) {
     uint8_t *to = (uint8_t *)tensor->data + at;
     const double number = edges && one_in(c, 3) ? edge_double(c) : (double)below(c, 4001) / 500.0 - 4.0;
@@ -331,7 +356,8 @@ static void print_call(const made_case *made, const test_case *from) {
       printf(" %s[", etude_scalar_name(t->scalar_type));
       for (uint32_t d = 0; d < t->rank; ++d) printf("%s%" PRId32, d > 0 ? "," : "", t->sizes[d]);
       printf("]");
-      for (uint32_t d = 0; d < t->rank && t->bounds != NULL; ++d) printf("%s%" PRId32, d > 0 ? "," : " at most ", t->bounds[d]);
+      for (uint32_t d = 0; d < t->rank && t->bounds != NULL; ++d)
+        printf("%s%" PRId32, d > 0 ? "," : " at most ", t->bounds[d]);
       for (uint32_t d = 0; d < t->rank; ++d) printf("%s%d", d > 0 ? "," : " order ", t->dim_order[d]);
     }
     printf("\n");
@@ -339,8 +365,9 @@ static void print_call(const made_case *made, const test_case *from) {
   fflush(stdout);
 }
 
-static const char *broken_rule(const etude_kernel *kernel, const made_case *made, const uint64_t *before, etude_status status,
-                               const etude_error *error, const call_report *report, const pool *memory) {
+static const char *broken_rule(const etude_kernel *kernel, const made_case *made, const uint64_t *before,
+                               etude_status status, const etude_error *error, const call_report *report,
+                               const pool *memory) {
   if (pool_overrun(memory)) return "wrote beyond a tensor";
   if (report->scratch_bytes > report->scratch_told && kernel->traits != NULL && kernel->traits->scratch_need != NULL) {
     return "took more scratch memory than it told";
@@ -355,7 +382,8 @@ static const char *broken_rule(const etude_kernel *kernel, const made_case *made
     bool written = role != ROLE_INPUT;
     for (uint32_t a = 0; a < made->arg_count && !written; ++a) { /* the result is an argument too */
       for (uint32_t b = 0; b < a && !written; ++b) {
-        written = made->args[a] == made->args[b] && made->args[a]->tag == ETUDE_VALUE_TENSOR && made->args[a]->as.tensor == tensor;
+        written = made->args[a] == made->args[b] && made->args[a]->tag == ETUDE_VALUE_TENSOR &&
+                  made->args[a]->as.tensor == tensor;
       }
     }
     if (!written && digest(tensor) != before[i]) return "changed what it only reads";
@@ -382,8 +410,8 @@ static void own_items(case_value *value, pool *memory) {
   value->items = items;
 }
 
-static void draw_call(const etude_kernel *kernel, const test_case *cases, uint32_t case_count, uint64_t number, bool describe,
-                      tally *sums) {
+static void draw_call(const etude_kernel *kernel, const test_case *cases, uint32_t case_count, uint64_t number,
+                      bool describe, tally *sums) {
   chance c = chance_of(kernel->name, number);
   pool memory = {0};
   made_case made;
@@ -418,7 +446,8 @@ static void draw_call(const etude_kernel *kernel, const test_case *cases, uint32
 }
 
 /* Calls of one operator. */
-static tally draw_operator(const char *folder, const etude_kernel *kernel, uint64_t from, uint64_t count, bool describe) {
+static tally draw_operator(const char *folder, const etude_kernel *kernel, uint64_t from, uint64_t count,
+                           bool describe) {
   pool memory = {0};
   case_file file;
   tally sums = {0};

@@ -29,6 +29,11 @@ static etude_status check(etude_kernel_context *ctx, const etude_tensor *value, 
   return ETUDE_OK;
 }
 
+/* Of one token of one row. Strides say nothing of it: that of a dimension of size 1 may be any. */
+static size_t token_bytes(const etude_tensor *cache) {
+  return (size_t)cache->sizes[2] * (size_t)cache->sizes[3] * etude_scalar_size(cache->scalar_type);
+}
+
 etude_status etude_cache_update(etude_kernel_context *ctx, const etude_tensor *value, etude_tensor *cache,
                                 int64_t start) {
   TRY(check(ctx, value, cache));
@@ -38,7 +43,7 @@ etude_status etude_cache_update(etude_kernel_context *ctx, const etude_tensor *v
                              "%l tokens from position %l on do not fit into the cache, which holds %l", tokens, start,
                              length);
   }
-  const size_t token = (size_t)cache->strides[1] * etude_scalar_size(cache->scalar_type);
+  const size_t token = token_bytes(cache);
   const size_t bytes = (size_t)tokens * token;
   for (size_t b = 0; bytes > 0 && b < (size_t)value->sizes[0]; ++b) {
     memmove((char *)cache->data + (b * (size_t)length + (size_t)start) * token, (const char *)value->data + b * bytes,
@@ -81,7 +86,7 @@ KERNEL(etude_llama_update_cache_with_indices) {
                                position[i], length);
     }
   }
-  const size_t token = (size_t)cache->strides[1] * etude_scalar_size(cache->scalar_type);
+  const size_t token = token_bytes(cache);
   for (size_t i = 0; token > 0 && i < count; ++i) {
     const size_t row = i / (size_t)value->sizes[1];
     memmove((char *)cache->data + (row * (size_t)length + (size_t)position[i]) * token,
