@@ -2,6 +2,16 @@
 #include "isa.h"
 
 #if defined(ETUDE_WITH_X86_VARIANTS)
+#if defined(ETUDE_WITH_AVX_VNNI)
+#include <cpuid.h>
+
+/* Asked of the processor itself: not every compiler that can use it knows its name in __builtin_cpu_supports. */
+static bool has_avx_vnni(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+#endif
+
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 static bool has_avx512(void) {
@@ -15,7 +25,7 @@ bool etude_isa_has(etude_isa isa) {
     case ETUDE_ISA_AVX512: return has_avx512();
     case ETUDE_ISA_AVX512_VNNI: return has_avx512() && __builtin_cpu_supports("avx512vnni");
 #if defined(ETUDE_WITH_AVX_VNNI)
-    case ETUDE_ISA_AVX_VNNI: return has_avx2() && __builtin_cpu_supports("avxvnni");
+    case ETUDE_ISA_AVX_VNNI: return has_avx2() && has_avx_vnni();
 #endif
     default: return false;
   }

@@ -72,9 +72,7 @@ typedef uint64_t sum_of_int64_t;
 typedef float sum_of_float;
 typedef double sum_of_double;
 
-static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) {
-  return etude_int_divide((int64_t)sum, divisor);
-}
+static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) { return etude_int_divide((int64_t)sum, divisor); }
 static float average_of_float(float sum, int64_t divisor) { return sum / (float)divisor; }
 static double average_of_double(double sum, int64_t divisor) { return sum / (double)divisor; }
 
