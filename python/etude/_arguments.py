@@ -57,11 +57,11 @@ def as_array(value: object) -> Array | None:
         return np.asarray(value)
     if isinstance(value, np.generic):
         return np.asarray(value)
+    if _torch.is_tensor(value):
+        array = _torch.to_array(value)
+        if array is not None:
+            return array
     if hasattr(value, "__dlpack__"):
-        if _torch.is_tensor(value):
-            array = _torch.to_array(value)
-            if array is not None:
-                return array
         from etude import _dlpack  # noqa: PLC0415  ctypes is only needed here
 
         try:

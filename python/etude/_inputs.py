@@ -53,6 +53,7 @@ class TensorSlot:
         "_sizes",
         "_source",
         "_tensor",
+        "_twin",
         "_view",
         "in_place",
     )  # fmt: skip
@@ -82,13 +83,24 @@ class TensorSlot:
         self._view: Any = None  # the memory as an array of `_shape`
         self._shape: tuple[int, ...] | None = None  # None = C reads from elsewhere
         self._source: CData = None  # the caller's array, while it is read in place
+        self._twin: tuple[Any, Any, Any] | None = None  # class, dtype and layout of tensors whose bytes are taken as they are
 
     def set(self, x: Any, strict: bool) -> None:
         """Take `x`. Raises EtudeTypeError or EtudeValueError, and then C's input is as it was."""
         if type(x) is _ndarray and x.dtype is self._dtype and x.shape == self._shape and not strict:
             self._view[...] = x
-        else:
+        elif self._twin is None or strict or not self._set_twin(x):
             self._set_any(x, strict)
+
+    def _set_twin(self, x: Any) -> bool:
+        """Copy the bytes of a torch tensor like the last one, without the long way over an array; False where it is of another kind."""
+        kind, dtype, layout = self._twin  # type: ignore[misc]
+        if type(x) is not kind or x.dtype is not dtype or x.shape != self._shape or x.layout is not layout:
+            return False
+        if not x.is_cpu or not x.is_contiguous() or x.is_neg():
+            return False
+        ffi.memmove(self._memory, ffi.cast("char *", x.data_ptr()), self._view.nbytes)
+        return True
 
     def release(self) -> None:
         """Let go of an array that was read in place."""
@@ -96,6 +108,11 @@ class TensorSlot:
 
     def _set_any(self, x: object, strict: bool) -> None:
         array = self._as_array(x)
+        if array.dtype is self._dtype and array.shape == self._shape and not strict:
+            self._view[...] = array
+            if self._twin is None and self._order is None and self._dtype.kind != "c" and _torch.is_tensor(x):
+                self._twin = type(x), x.dtype, x.layout  # type: ignore[attr-defined]
+            return
         if not dtypes.matches(array.dtype, self._code):
             array = self._from_raw_bytes(array, _torch.is_tensor(x))
         self._check_shape(array)
