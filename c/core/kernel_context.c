@@ -37,7 +37,12 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
     return etude_error_set(call_of(ctx)->error, ETUDE_INVALID_PROGRAM,
                            "the result %T is an argument too, and would change its sizes", out);
   }
-  return etude_method_resize(call_of(ctx)->method, out, sizes, rank, call_of(ctx)->error);
+  const etude_status status = etude_method_resize(call_of(ctx)->method, out, sizes, rank, call_of(ctx)->error);
+  if (status != ETUDE_NOT_SUPPORTED) return status;
+  const bool fixed = out->bounds == NULL;
+  return etude_error_set(call_of(ctx)->error, ETUDE_INVALID_PROGRAM,
+                         "the result has sizes %D, and the program was exported for %s%D: export it for larger ones",
+                         sizes, rank, fixed ? "" : "at most ", fixed ? out->sizes : out->bounds, (uint32_t)out->rank);
 }
 
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {

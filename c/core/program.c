@@ -44,7 +44,9 @@ static etude_status check_identifier(const uint8_t *head, uint64_t size, etude_e
                           version);
   }
   return etude_error_at(error, ETUDE_INVALID_ARGUMENT, 4, "not a .pte file, but %s: bytes 4 to 7 must be 'ET12'",
-                        memcmp(head + 4, "FT", 2) == 0 ? "external data (.ptd)" : "something else");
+                        memcmp(head + 4, "FT", 2) == 0   ? "external data (.ptd)"
+                        : memcmp(head + 4, "BP", 2) == 0 ? "a bundled program, of which only the program part runs"
+                                                         : "something else");
 }
 
 /* The head of the file: how much of it is the flatbuffer, and where segments begin (0 = nowhere). */

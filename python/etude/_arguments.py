@@ -46,6 +46,13 @@ def is_nested(value: object) -> bool:
     return isinstance(value, (Sequence, Mapping, Set))
 
 
+def is_numbers(value: object) -> bool:
+    """Is `value` a list, or lists of lists, of numbers: what `numpy.asarray` makes an array of?"""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (bool, int, float))
+
+
 def as_array(value: object) -> Array | None:
     """`value` as an array that shares its memory, or None where it holds no elements.
 

@@ -134,7 +134,9 @@ class TensorSlot:
         if isinstance(x, (bool, int, float)) and not self._bounds:
             return self._from_scalar(x)
         hint = ""
-        if _arguments.is_nested(x):
+        if isinstance(x, (list, tuple)) and _arguments.is_numbers(x):
+            hint = f"make it an array first: numpy.asarray(x, dtype={dtypes.spelling(self._code)})"
+        elif _arguments.is_nested(x):
             hint = _FLATTENED
         elif isinstance(x, (bool, int, float)):
             hint = "a number is only taken for a tensor of rank 0"
@@ -173,7 +175,7 @@ class TensorSlot:
             return f"make it an array of {name} first"
         if not array.dtype.isnative:
             return 'bytes are never reordered; convert it with x.astype(x.dtype.newbyteorder("="))'
-        return f"values are never converted; use x.astype(numpy.{'bool_' if name == 'bool' else name})"
+        return f"values are never converted; use x.astype({dtypes.spelling(self._code)})"
 
     def _check_shape(self, array: Any) -> None:
         shape, bounds = array.shape, self._bounds

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from etude import _bundle
 from etude._lib import CData, ErrorBlock, ffi, lib
-from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, EtudeValueError, copied
+from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeProgramError, EtudeTypeError, EtudeValueError, copied
 
 
 class Source:
@@ -19,9 +20,29 @@ class Source:
         if isinstance(data, (str, os.PathLike)):
             self._open_file(os.fspath(data))
         else:
-            content = _content(data, what)
-            self.keep = ffi.from_buffer("char[]", content)
-            self.loader[0] = lib.etude_data_from_memory(self.keep, len(content))
+            self._open_memory(_content(data, what))
+        if what == "program" and self._map(4, 4) == _bundle.IDENTIFIER:
+            self._open_program_part()
+
+    def _open_memory(self, content: bytes) -> None:
+        self.keep = ffi.from_buffer("char[]", content)
+        self.loader[0] = lib.etude_data_from_memory(self.keep, len(content))
+
+    def _open_program_part(self) -> None:
+        """Go from a bundled program to a copy of the program in it."""
+        try:
+            part = _bundle.program_part(memoryview(self._map(0, self.loader.size)))
+        except ValueError as error:
+            raise EtudeProgramError(str(error)) from None
+        finally:
+            self.close()
+        self._open_memory(bytes(part or b""))
+
+    def _map(self, offset: int, size: int) -> bytes:
+        """Bytes of it; none where there are less."""
+        if size > self.loader.size - offset or self.loader.map == ffi.NULL:
+            return b""
+        return bytes(ffi.buffer(ffi.cast("char *", self.loader.map(self.loader.self, offset, size)), size))
 
     def _open_file(self, path: str | bytes) -> None:
         error = ErrorBlock()
@@ -40,6 +61,7 @@ class Source:
         """Close a loader that no program took over."""
         if self.loader.close != ffi.NULL:
             self.loader.close(self.loader.self)
+            self.loader.close = ffi.NULL
 
 
 def _content(data: Any, what: str) -> bytes:

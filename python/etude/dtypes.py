@@ -89,6 +89,11 @@ def code(dtype: DType) -> int:
     return next(code for code, row in _TYPES.items() if row[2] == tag)
 
 
+def spelling(code: int) -> str:
+    """How a program writes the dtype: "numpy.float32", "numpy.bool_", "ml_dtypes.bfloat16"."""
+    return f"{'ml_dtypes' if is_nameless(code) else 'numpy'}.{'bool_' if name(code) == 'bool' else name(code)}"
+
+
 def scalar_type_name(code: int) -> str:
     """PyTorch's ScalarType name: "Float", "BFloat16"."""
     return _TYPES[code][1]

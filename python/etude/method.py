@@ -11,7 +11,7 @@ import numpy as np
 from etude import _arguments, _results, _torch
 from etude._inputs import make_slot
 from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib
-from etude.errors import EtudeStateError, EtudeValueError
+from etude.errors import EtudeError, EtudeStateError, EtudeTypeError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
 from etude.state import State
@@ -105,7 +105,7 @@ class Method(Uncopied):
         if type(inputs) is not list and type(inputs) is not tuple:
             inputs = _arguments.as_list(inputs)
         if len(inputs) != self._input_count:
-            raise self._count_error(len(inputs))
+            raise self._count_error(inputs)
         torch = _torch.any_tensor(inputs) if outputs is None else _torch.chosen(outputs)
         users, mine = self._users, object()
         try:
@@ -350,12 +350,23 @@ class Method(Uncopied):
             f"give each its own with load_method('{self._name}', fresh=True)"
         )
 
-    def _count_error(self, given: int) -> EtudeValueError:
+    def _count_error(self, inputs: Sequence[object]) -> EtudeError:
         signature = ", ".join(str(info) for info in self._infos_in)
-        error = EtudeValueError(
-            f"method '{self._name}': {given} inputs given, {self._input_count} expected ({signature}); "
-            f"a list or tuple is taken as the list of inputs"
-        )
+        first = inputs[0] if inputs else None
+        kind: type[EtudeError] = EtudeValueError
+        if len(inputs) == 1 and isinstance(first, Mapping):
+            kind = EtudeTypeError
+            got, hint = "a dict", "inputs have no names in a program: pass their values, in the order of the arguments at export"
+        elif len(inputs) == 1 and isinstance(first, (list, tuple)):
+            got = f"one, a {type(first).__name__} of {len(first)}"
+            hint = "write method(x, y), or method.execute([x, y])"
+        else:
+            got = str(len(inputs))
+            hint = "execute takes a list or tuple as the list of inputs"
+            if self._input_count == 1 and inputs and _arguments.is_numbers(inputs):
+                hint += "; if it is the one input, make it an array first, with numpy.asarray(x, dtype=...)"
+        plural = "input" if self._input_count == 1 else "inputs"
+        error = kind(f"method '{self._name}': expected {self._input_count} {plural} ({signature}), got {got}; {hint}")
         error.subject = self._name
         return error
 

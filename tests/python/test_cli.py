@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +56,7 @@ def test_run_given(tmp_path):
 
 def test_run_scalars_and_bfloat16(tmp_path):
     assert "[3.5 3.5]" in run("run", PROGRAMS / "scalars.pte", "--input", f"0={save(tmp_path, np.ones(2, np.float32))}")
-    assert "got 4" in run("run", PROGRAMS / "scalars.pte", "--input", "1=4", status=1)
+    assert "got 4" in run("run", PROGRAMS / "scalars.pte", "--input", "1=4", status=2)
     out = tmp_path / "out.npz"
     bits = (np.arange(6, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16).reshape(2, 3)
     run("run", PROGRAMS / "bfloat16.pte", "--input", f"0={save(tmp_path, bits)}", "--output", out)
@@ -84,13 +87,59 @@ def save(folder, array):
     ],
 )
 def test_failures_are_one_line(arguments, words):
-    text = run(*arguments, status=1)
+    text = run(*arguments, status=3 if "nowhere" in words else 2)
     assert words in text and text.startswith(f"etude {arguments[0]}: ")
     assert text.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [["diff", AFFINE], ["check"], ["inspect", "--plan"], ["inspect"], ["run"], ["merge", "-o", "x.pte"]])
+def test_no_such_file_has_a_status_of_its_own(command, tmp_path):
+    text = run(*command, tmp_path / "nowhere.pte", status=3)
+    assert "nowhere.pte" in text and "No such file or directory" in text and "Errno" not in text
+    (tmp_path / "empty.pte").write_bytes(b"")
+    assert "empty.pte" in run(*command, tmp_path / "empty.pte", status=2)
+
+
+def test_the_answer_no(tmp_path):
+    assert run("diff", AFFINE, AFFINE) == ""
+    assert "+++" in run("diff", AFFINE, PROGRAMS / "scalars.pte", status=1)
+
+
+def test_sizes_of_made_up_inputs():
+    assert "output 0: float32 [4, 3], min" in run("run", PROGRAMS / "length.pte", "--input", "0=2x3")  # x twice
+    assert "output 0: float32 [8, 3], min" in run("run", PROGRAMS / "length.pte", "--input", "0=[4,3]")
+    assert "float32 [2, 3], min" in run("run", AFFINE, "--input", "0=2x3")
+    assert "dimension 0 is 3, not 2" in run("run", AFFINE, "--input", "0=3x2", status=2)
+    assert "no tensor" in run("run", PROGRAMS / "scalars.pte", "--input", "1=2x2", status=2)
+
+
+def test_where_results_go_is_looked_at_first(tmp_path):
+    for place in (tmp_path / "none" / "out.npz", tmp_path / "none" / "out"):
+        text = run("run", AFFINE, "--output", place, status=3)
+        assert "none" in text and "executed" not in text and "input 0" not in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_narrow_encodings(encoding):
+    from etude.emit import ProgramBuilder
+
+    builder = ProgramBuilder()
+    method = builder.method("grün→")
+    method.output(method.input("float32", [2]))
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for command in ([], *[[name] for name in ("run", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")]):
+        done = subprocess.run([sys.executable, "-m", "etude", *command, "--help"], capture_output=True, env=environment)
+        assert done.returncode == 0 and done.stdout and not done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/x.pte"
+        Path(path).write_bytes(builder.to_bytes())
+        for options in ([], ["--plan"], ["--instructions"], ["--json"]):
+            done = subprocess.run([sys.executable, "-m", "etude", "inspect", *options, path], capture_output=True, env=environment)
+            assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
+
+
 def test_several_methods():
-    assert "get, put" in run("run", CORPUS / "shared_state.pte", status=1)
+    assert "get, put" in run("run", CORPUS / "shared_state.pte", status=2)
     assert "output 0" in run("run", CORPUS / "two_methods.pte", "--method", "encode")
 
 
@@ -142,7 +191,7 @@ def test_files_of_inputs_that_are_none(tmp_path):
         ("--inputs", text, f"'{text}' is no .npz file of numbers"),
         ("--inputs", array, "is a file of kind .npy, not .npz"),
     ):
-        said = run("run", AFFINE, option, path, status=1)
+        said = run("run", AFFINE, option, path, status=2)
         assert words in said and "pickle" not in said
 
 

@@ -21,7 +21,7 @@ def test_options():
         assert words in text
     text = run("options", CONTEXT)
     assert "NullBackend" not in text and text.splitlines()[0] == CONTEXT and "output_scale_percent" in text
-    assert "'Nope' is not registered; there are: NullBackend" in run("options", "Nope", status=1)
+    assert "'Nope' is not registered; there are: NullBackend" in run("options", "Nope", status=2)
 
 
 def test_options_as_json(plugin):
@@ -82,18 +82,18 @@ def test_run_with_process_wide_options(tmp_path):
     ],
 )
 def test_options_that_are_wrong(option, words):
-    text = run("run", DATA / "prefill_decode.pte", "--method", "decode", "--option", option, status=1)
+    text = run("run", DATA / "prefill_decode.pte", "--method", "decode", "--option", option, status=2)
     assert words in text and text.count("\n") == 1 and text.startswith("etude run: ")
 
 
 def test_a_process_wide_option_of_a_backend_that_is_not_used():
-    text = run("run", BACKENDS, "--method", "null", "--option", f"{CONTEXT}.output_scale_percent=5", status=1)
+    text = run("run", BACKENDS, "--method", "null", "--option", f"{CONTEXT}.output_scale_percent=5", status=2)
     assert f"{CONTEXT!r}, which the program does not use" in text
 
 
 def test_an_option_twice():
     twice = ["--option", "NullBackend.copy=true", "--option", "NullBackend.copy=false"]
-    assert "given twice" in run("run", BACKENDS, "--method", "null", *twice, status=1)
+    assert "given twice" in run("run", BACKENDS, "--method", "null", *twice, status=2)
 
 
 def test_check(plugin):
@@ -101,7 +101,7 @@ def test_check(plugin):
     assert "null: can run" in text and "missing backend: ScaleBackend (there are: NullBackend" in text
     text = run("check", BACKENDS, "--library", plugin)
     assert text.count("can run, with") == 4
-    assert "out of range" in run("check", BACKENDS, "--library", plugin, "--option", "ScaleBackend.percent=5000", status=1)
+    assert "out of range" in run("check", BACKENDS, "--library", plugin, "--option", "ScaleBackend.percent=5000", status=2)
 
 
 def test_conformance(plugin):
@@ -111,8 +111,8 @@ def test_conformance(plugin):
     assert "NullBackend" not in text and text.count(" 0 failed") == 2 and "  ok      percent: its default can be read" in text
     text = run("conformance", "--library", plugin, "NullBackend")
     assert text.splitlines()[0] == "NullBackend" and text.count("0 failed") == 1
-    assert "'Nope'" in run("conformance", "Nope", status=1)
-    assert "nowhere.so" in run("conformance", "--library", "nowhere.so", status=1)
+    assert "'Nope'" in run("conformance", "Nope", status=2)
+    assert "nowhere.so" in run("conformance", "--library", "nowhere.so", status=3)
 
 
 def test_conformance_of_a_backend_that_is_wrong(tmp_path):

@@ -210,7 +210,7 @@ def test_extract_from_the_command_line(tmp_path, capsys):
         (["--payload", "encode:first"], "'first' is no number"),
         (["--named", "k"], "no named data 'k'; there is: none"),
     ]:
-        assert main(["extract", model, *arguments, "-o", str(out)]) == 1
+        assert main(["extract", model, *arguments, "-o", str(out)]) == 2
         assert text in capsys.readouterr().err
         assert out.read_bytes() == before
 
@@ -227,7 +227,7 @@ def test_merge_from_the_command_line(tmp_path, capsys):
         (["--rename", "forward"], "write [FILE:]OLD=NEW"),
         (["--rename", "zzz.pte:forward=first"], "no program named here"),
     ]:
-        assert main([*command, *arguments]) == 1
+        assert main([*command, *arguments]) == 2
         assert text in capsys.readouterr().err
         assert not out.exists()
     assert main([*command, "--rename", "a.pte:forward=first", "--rename", f"{b}:forward=second"]) == 0
@@ -237,9 +237,9 @@ def test_merge_from_the_command_line(tmp_path, capsys):
     assert [m.name for m in read_program(a).methods] == ["first", "second", "forward"]
     bad = tmp_path / "bad.pte"
     bad.write_bytes(b"nonsense")
-    assert main(["merge", str(a), str(bad), "-o", str(out)]) == 1
+    assert main(["merge", str(a), str(bad), "-o", str(out)]) == 2
     assert "not a .pte file" in capsys.readouterr().err
-    assert main(["merge", str(a), str(tmp_path / "missing.pte"), "-o", str(out)]) == 1
+    assert main(["merge", str(a), str(tmp_path / "missing.pte"), "-o", str(out)]) == 3
     assert "missing.pte" in capsys.readouterr().err
 
 
@@ -292,7 +292,9 @@ def test_diff_from_the_command_line(tmp_path, capsys):
     assert main(["diff", add, str(CORPUS / "linear.pte")]) == 1
     assert "aten::add.out" in capsys.readouterr().out
     assert main(["diff", add, str(CORPUS / "linear.pte"), "--brief"]) == 1
-    assert main(["diff", add, str(tmp_path / "none.pte")]) == 1
+    assert main(["diff", add, str(tmp_path / "none.pte")]) == 3
+    (tmp_path / "bad.pte").write_bytes(b"nonsense")
+    assert main(["diff", add, str(tmp_path / "bad.pte")]) == 2
     assert "none.pte" in capsys.readouterr().err
 
 

@@ -65,7 +65,7 @@ def test_a_full_disk_leaves_the_old_file(command, step, old, tmp_path, monkeypat
     with monkeypatch.context() as patched:
         name, replacement = failing(step)
         patched.setattr(os, name, replacement)
-        assert write_as(command, target) == 1
+        assert write_as(command, target) == 3
     error = capsys.readouterr().err
     assert "No space left on device" in error and error.count("\n") == 1
     assert step == "replace" or str(target) in error
@@ -90,7 +90,7 @@ def test_a_size_limit_leaves_nothing(command, tmp_path):
         pytest.skip("Windows has no file size limit")
     target = tmp_path / "out.npz"
     done = subprocess.run([sys.executable, "-c", code, *COMMANDS[command], target], capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert str(target) in done.stderr and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -100,7 +100,7 @@ def test_impossible_places_are_named(command, tmp_path, capsys):
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder.npz").mkdir()
     for target in (tmp_path / "nowhere" / "out.npz", tmp_path / "file" / "out.npz", tmp_path / "folder.npz"):
-        assert write_as(command, target) == 1
+        assert write_as(command, target) == 3
         assert str(target) in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "folder.npz"]
 
@@ -112,7 +112,7 @@ def test_a_read_only_folder_is_named(command, tmp_path, capsys):
     folder = Path("/proc/self/fdinfo") if superuser else tmp_path
     tmp_path.chmod(0o500)
     try:
-        assert write_as(command, folder / "out.npz") == 1
+        assert write_as(command, folder / "out.npz") == 3
     finally:
         tmp_path.chmod(0o700)
     assert "out.npz" in capsys.readouterr().err

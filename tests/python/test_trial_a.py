@@ -176,7 +176,7 @@ def test_a5_one_bare_array():
         (y,) = method.execute(inputs)
         np.testing.assert_array_equal(y, a * 2)
     np.testing.assert_array_equal(method.execute(y)[0], a * 4)
-    with pytest.raises(etude.EtudeValueError, match="3 inputs given, 1 expected"):
+    with pytest.raises(etude.EtudeValueError, match=r"expected 1 input .*, got 3"):
         method.execute(list(a))
 
 
@@ -213,7 +213,7 @@ def test_a6_refusals(affine, x, z, value, error, got, index):
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a6_counts(affine, x, z, count):
-    with pytest.raises(ValueError, match=f"{count} inputs given, 2 expected"):
+    with pytest.raises(ValueError, match=f"expected 2 inputs .*, got {count}"):
         affine.execute([x] * count)
     np.testing.assert_array_equal(affine(x, z)[0], WANT)
 

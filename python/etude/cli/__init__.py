@@ -2,6 +2,9 @@
 
 A command module has `add_parser(subparsers)`, which adds its parser, and `run(args) -> int`, which gives the exit status. It prints results
 to stdout; failures are exceptions, which come out here as one clear line on stderr.
+
+Exit statuses: 0 done, or the answer is yes; 1 the answer is no (`check`: it can't run, `diff`: they differ, `conformance`: checks failed);
+2 a wrong command line, or a failure; 3 a file that can't be read or written, such as one that is not there; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +20,9 @@ from types import ModuleType
 
 from etude import EtudeError, __version__
 
+NO, FAILED, NO_FILE, INTERRUPTED, NO_READER = 1, 2, 3, 130, 141
+
+_EXIT_STATUSES = "exit status: 0 done, or yes; 1 no (check, diff, conformance); 2 failed; 3 a file can't be read or written"
 _COMMANDS = ("run", "generate", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")
 
 
@@ -27,7 +34,11 @@ def _modules() -> dict[str, ModuleType]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; `arguments` are those of the process by default. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="etude", description="Run and examine ExecuTorch programs (.pte files).")
+    for stream in (sys.stdout, sys.stderr):  # names in a program may hold what the terminal's encoding lacks
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    description = "Run and examine ExecuTorch programs (.pte files)."
+    parser = argparse.ArgumentParser(prog="etude", description=description, epilog=_EXIT_STATUSES)
     parser.add_argument("--version", action="version", version=f"etude {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = _modules()
@@ -38,12 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(modules[args.command].run(args))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be flushed to it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return NO_READER
     except (EtudeError, OSError, ValueError) as error:
         # Errors of the system name their file; the others are about the program, or an argument that goes with it.
         program = getattr(args, "program", None)
         file = f"{program}: " if program and program not in str(error) and not isinstance(error, OSError) else ""
-        print(f"etude {args.command}: {file}{error}", file=sys.stderr)
-        return 1
+        print(f"etude {args.command}: {file}{_words(error)}", file=sys.stderr)
+        return NO_FILE if isinstance(error, OSError) else FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+
+
+def _words(error: Exception) -> str:
+    """The text of an error; of one of the system without its number."""
+    if isinstance(error, OSError) and not isinstance(error, EtudeError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,4 +1,7 @@
-"""`etude check`: can this build run the program? Lists all that is missing; exit status 0 if it can, 1 if not."""
+"""`etude check`: can this build run the program? Lists all that is missing.
+
+Exit status 0 if it can, 1 if not, 2 if the file is no program, 3 if it can't be read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`etude diff`: what differs between two programs. Exit status 0 if they are equivalent, 1 if not."""
+"""`etude diff`: what differs between two programs.
+
+Exit status 0 if they are equivalent, 1 if not, 2 if one is no program, 3 if one can't be read.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from etude.emit.errors import MergeError
 from etude.emit.extract import extract_constant, extract_delegate, extract_methods, extract_named
-from etude.emit.files import write_files
+from etude.emit.files import check_writable, write_files
 from etude.emit.model import Program
 from etude.emit.reader import read_program
 from etude.emit.writer import program_bytes
@@ -29,6 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Extract, and print what was written."""
+    check_writable(args.output)
     content, text = _content(read_program(args.program), args)
     write_files({args.output: content})
     print(f"{args.output}: {text}, {len(content)} bytes")

@@ -17,7 +17,7 @@ from etude.cli._backends import add_libraries
 from etude.cli._common import add_program, bytes_text, open_program
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
-from etude.emit.files import write_files
+from etude.emit.files import check_writable, write_files
 from etude.emit.listing import list_method, list_sharing, list_traces, plural
 from etude.emit.model import Method, Program
 from etude.emit.picture import plan_svg, plan_text
@@ -44,6 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Describe the program."""
+    if args.svg:
+        check_writable(args.svg)
     details = args.instructions or args.plan or args.shared or args.traces or args.svg
     program = read_program(args.program) if details else None
     methods = [] if program is None else _chosen(program, args.method)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from etude.emit.errors import MergeError
+from etude.emit.files import check_writable
 from etude.emit.merge import MergeReport, Source, merge_programs
 from etude.emit.reader import read_program
 from etude.emit.writer import WriteReport, write_program
@@ -33,6 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Merge, and print what was shared."""
+    check_writable(args.output)
     sources = [Source(path, read_program(path)) for path in args.programs]
     renames = _renames(args.rename, sources)
     sources = [Source(s.label, s.program, rename) for s, rename in zip(sources, renames)]

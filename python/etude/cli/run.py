@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import statistics
 import time
 import zipfile
@@ -15,7 +16,7 @@ import etude
 from etude.cli._backends import add_options
 from etude.cli._common import add_program, bytes_text, open_program, pick_method
 from etude.dtypes import describe, is_nameless
-from etude.emit.files import write_files
+from etude.emit.files import check_writable, write_files
 
 Array = np.ndarray[Any, Any]
 
@@ -28,10 +29,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--method", metavar="NAME", help='which method (default: "forward", or the only one)')
     parser.add_argument(
         "--input", metavar="N=X", action="append", default=[],
-        help="input N (from 0): an .npy file, or a number, true, false or none; may be repeated. Other inputs are made up",
+        help="input N (from 0): an .npy file, a number, true, false, none, or sizes such as 2x6 or [6], of which it is made up; may be "
+        "repeated. Other inputs are made up, at their largest sizes",
     )  # fmt: skip
     parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays")
-    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …")
+    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, ...")
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="execute N times and give the median time")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
 
@@ -44,6 +46,10 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Execute, print a summary, write the outputs."""
+    path = args.output
+    if path is not None:
+        path = path if path.endswith(".npz") else f"{path}.npz"
+        check_writable(path)
     started = time.perf_counter()
     program = open_program(args, args.threads if args.threads != 1 else None)
     method = program.load_method(pick_method(program, args.method))
@@ -62,10 +68,9 @@ def run(args: argparse.Namespace) -> int:
         f"{method.name}: executed in {statistics.median(times) * 1e3:.3f} ms{runs}, loaded in {(loaded - started) * 1e3:.3f} ms, "
         f"memory {bytes_text(method.memory.peak)}"
     )
-    if args.output:
+    if path is not None:
         file = io.BytesIO()
         np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
-        path = args.output if args.output.endswith(".npz") else f"{args.output}.npz"
         write_files({path: file.getvalue()})
         print(f"wrote {path}")
     return 0
@@ -81,6 +86,8 @@ def _inputs(method: etude.Method, args: argparse.Namespace) -> list[object]:
     for i, info in enumerate(infos):
         if i in given:
             value, note = _as_bits(given[i], info), "given"
+            if isinstance(value, _Sizes):
+                value, note = _made_up(info, value)
         else:
             value, note = _made_up(info)
         print(f"input {i}: {info} ({note})")
@@ -116,7 +123,15 @@ def _load(path: str, option: str, wanted: str) -> list[Array]:
     return arrays
 
 
+class _Sizes(tuple[int, ...]):
+    """Sizes that an input is to be made up with."""
+
+    __slots__ = ()
+
+
 def _literal(text: str) -> object:
+    if re.fullmatch(r"\d+(x\d+)+|\[(\d+([x,]\d+)*)?\]", text):
+        return _Sizes(int(size) for size in re.findall(r"\d+", text))
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -125,7 +140,7 @@ def _literal(text: str) -> object:
             return kind(text)
         except ValueError:
             continue
-    raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false or none")
+    raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false, none, or sizes such as 2x6")
 
 
 def _as_bits(value: object, info: etude.ValueInfo) -> object:
@@ -137,12 +152,14 @@ def _as_bits(value: object, info: etude.ValueInfo) -> object:
     return value.view(dtype) if value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize else value
 
 
-def _made_up(info: etude.ValueInfo) -> tuple[object, str]:
-    """A value that suits an input, and a word about it."""
+def _made_up(info: etude.ValueInfo, sizes: _Sizes | None = None) -> tuple[object, str]:
+    """A value that suits an input, of certain sizes or the largest, and a word about it."""
     if info.tensor is None:
+        if sizes is not None:
+            raise etude.EtudeValueError(f"--input: sizes {list(sizes)} were given for an input that is no tensor, but {info}")
         note = "from the file" if info.value is not None else "none; if the program computes with it, give a number with --input"
         return info.value, note
-    dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes()
+    dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes() if sizes is None else sizes
     if dtype.kind == "b":
         return np.ones(shape, dtype), "made up: true"
     if dtype.kind in "iu" or (is_nameless(info.tensor.dtype()) and dtype.itemsize == 1):

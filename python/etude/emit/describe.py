@@ -148,7 +148,7 @@ def describe_plan(method: Method) -> list[dict[str, Any]]:
             }
             for s in here
         ]
-        plan.append({"memory_id": memory_id, "size": size, "most_in_use": most_in_use(here), "buffers": buffers})
+        plan.append({"memory_id": memory_id, "size": size, "most_in_use": most_in_use(size, here), "buffers": buffers})
     return plan
 
 

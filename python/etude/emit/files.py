@@ -34,6 +34,13 @@ def write_files(contents: Mapping[str | os.PathLike[str], Bytes]) -> None:
             Path(name).unlink(missing_ok=True)
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Could `path` be written? OSError if not, before the work whose result it is for."""
+    target = Path(os.path.realpath(path))
+    if not target.exists() or target.is_file() or target.is_dir():
+        Path(_stage(target, b"")).unlink()
+
+
 def _stage(target: Path, content: Bytes) -> str:
     """A file with the content beside the target, its name; OSError names the target."""
     if target.is_dir():

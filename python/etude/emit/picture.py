@@ -86,14 +86,14 @@ def _makers(lives: flow.Flow) -> dict[int, str]:
     return found
 
 
-def most_in_use(here: Sequence[Span]) -> int:
-    """Bytes of the buffers that are needed at the busiest moment."""
+def most_in_use(size: int, here: Sequence[Span]) -> int:
+    """Bytes that are needed at the busiest moment, or more: buffers that share a place count twice, but not beyond the memory's size."""
     steps: dict[int, int] = {}
     for span in here:
         for first, last in span.runs():
             steps[first] = steps.get(first, 0) + span.size
             steps[last + 1] = steps.get(last + 1, 0) - span.size
-    return max(accumulate(steps[at] for at in sorted(steps)), default=0)
+    return min(size, max(accumulate(steps[at] for at in sorted(steps)), default=0))
 
 
 def _memories(method: Method, found: Sequence[Span]) -> list[tuple[int, int, list[Span]]]:
@@ -105,7 +105,7 @@ def _memories(method: Method, found: Sequence[Span]) -> list[tuple[int, int, lis
 
 
 def _headline(memory_id: int, size: int, here: Sequence[Span]) -> str:
-    return f"memory {memory_id}: {size} B, at most {most_in_use(here)} B in use at once, {plural(len(here), 'buffer')}"
+    return f"memory {memory_id}: {size} B, at most {most_in_use(size, here)} B in use at once, {plural(len(here), 'buffer')}"
 
 
 def _when(span: Span, columns: int) -> str:

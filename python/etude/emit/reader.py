@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from etude._bundle import program_part
+
 from .checks import checked
 from .dtypes import DType
 from .errors import EmitError, FormatError, ModelError
@@ -83,12 +85,20 @@ def read_data_file(source: Source) -> DataFile:
 def _read(source: Source, parse: Callable[[memoryview], T]) -> T:
     """What `parse` makes of the file; errors of the format name it."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return parse(memoryview(source).cast("B").toreadonly())
+        return parse(_program_part(memoryview(source).cast("B").toreadonly()))
     content = Path(source).read_bytes()
     try:
-        return parse(memoryview(content))
+        return parse(_program_part(memoryview(content)))
     except FormatError as error:
         raise error.of_file(os.fspath(source)) from None
+
+
+def _program_part(data: memoryview) -> memoryview:
+    """Of a bundled program the program, of other files all."""
+    try:
+        return program_part(data) or data
+    except ValueError as error:
+        raise FormatError(str(error)) from None
 
 
 def _check_identifier(data: memoryview, want: bytes, kind: str) -> None:
