@@ -105,6 +105,8 @@ const char *etude_init_context_method_name(const etude_init_context *ctx) { retu
 
 const etude_allocator *etude_init_context_allocator(const etude_init_context *ctx) { return &ctx->method->allocator; }
 
+const void *etude_init_context_program(const etude_init_context *ctx) { return ctx->method->program; }
+
 uint32_t etude_init_context_spec_count(const etude_init_context *ctx) { return ctx->spec_count; }
 
 etude_status etude_init_context_spec(const etude_init_context *ctx, uint32_t index, etude_compile_spec *out_spec,

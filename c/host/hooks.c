@@ -6,6 +6,7 @@
 #include "platform/atomic.h"
 #include "platform/clock.h"
 #include "platform/cores.h"
+#include "platform/file.h"
 #include "platform/thread.h"
 #include "pool.h"
 
@@ -52,6 +53,39 @@ static void free_host(host_hooks *host) {
 
 uint32_t etude_host_core_count(void) { return etude_os_cores(); }
 
+static etude_status host_map_file(void *self, const char *path, etude_bytes *out_bytes, void **out_file,
+                                  etude_error *error) {
+  etude_os_file *file;
+  uint64_t size;
+  etude_status status = etude_os_file_open(path, &file, &size, error);
+  (void)self;
+  if (status != ETUDE_OK) return status;
+  status = etude_os_file_check_owner(file, error);
+  const void *bytes = status == ETUDE_OK ? etude_os_file_map(file, size) : NULL;
+  if (status == ETUDE_OK && bytes == NULL) {
+    status = etude_error_set(error, ETUDE_ACCESS_FAILED, "file %q is empty, or can't be mapped", path);
+  }
+  if (status != ETUDE_OK) {
+    etude_os_file_close(file);
+    return status;
+  }
+  out_bytes->data = bytes;
+  out_bytes->size = (size_t)size;
+  *out_file = file;
+  return ETUDE_OK;
+}
+
+static void host_unmap_file(void *self, void *file) {
+  (void)self;
+  etude_os_file_close(file);
+}
+
+static etude_status host_save_file(void *self, const char *path, const etude_bytes *pieces, size_t count,
+                                   etude_error *error) {
+  (void)self;
+  return etude_os_file_replace(path, pieces, count, error);
+}
+
 etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, etude_error *error) {
   host_hooks *host;
   const uint32_t cores = threads > 1 ? etude_os_cores() : 1;
@@ -86,6 +120,9 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
   out_hooks->worker_count = workers > 1 ? workers : 1;
   out_hooks->lock = host_lock;
   out_hooks->unlock = host_unlock;
+  out_hooks->map_file = host_map_file;
+  out_hooks->unmap_file = host_unmap_file;
+  out_hooks->save_file = host_save_file;
   return ETUDE_OK;
 }
 

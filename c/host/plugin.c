@@ -149,6 +149,7 @@ static const etude_host_api host_api = {
     etude_execute_context_option_int,
     etude_execute_context_option_string,
     etude_execute_context_worker_count,
+    etude_init_context_program,
     etude_kernel_name,
     etude_kernel_error,
     etude_kernel_fail,

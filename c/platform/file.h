@@ -20,4 +20,11 @@ etude_status etude_os_file_read(const etude_os_file *file, uint64_t offset, void
 
 void etude_os_file_close(etude_os_file *file);
 
+/* ETUDE_ACCESS_FAILED where the file is another user's, or others may write to it. */
+etude_status etude_os_file_check_owner(const etude_os_file *file, etude_error *error);
+
+/* Write the pieces, one behind the other, to a new file, which takes the place of an old one when it is whole and may be
+   read and written by its owner alone. ETUDE_ACCESS_FAILED with path and reason, or ETUDE_OUT_OF_MEMORY. */
+etude_status etude_os_file_replace(const char *path, const etude_bytes *pieces, size_t count, etude_error *error);
+
 #endif /* ETUDE_PLATFORM_FILE_H_ */

@@ -30,12 +30,6 @@ typedef struct etude_execute_context etude_execute_context;
 
 /** What the platform offers: log, clock, loops, lock. See runtime.h. */
 
-/** A piece of read-only bytes. */
-typedef struct etude_bytes {
-  const void *data;
-  size_t size;
-} etude_bytes;
-
 /** A compile spec: what the exporter noted for the backend. `key` is NUL-terminated. */
 typedef struct etude_compile_spec {
   const char *key;
@@ -107,6 +101,12 @@ ETUDE_API const char *etude_init_context_method_name(const etude_init_context *c
 
 /** Allocator for memory that lives as long as the method; free it in `destroy`. The struct may be copied. */
 ETUDE_API const etude_allocator *etude_init_context_allocator(const etude_init_context *ctx);
+
+/**
+ * An address that stands for the program: the same for all of its methods, and for no other program that is loaded at
+ * the same time. Nothing is to be read there.
+ */
+ETUDE_API const void *etude_init_context_program(const etude_init_context *ctx);
 
 /** Number of compile specs. */
 ETUDE_API uint32_t etude_init_context_spec_count(const etude_init_context *ctx);

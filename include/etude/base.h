@@ -85,6 +85,12 @@ typedef struct etude_error {
 
 #define ETUDE_ERROR_INIT {(uint32_t)sizeof(etude_error), 0, UINT64_MAX, {0}, {0}}
 
+/** A piece of read-only bytes. */
+typedef struct etude_bytes {
+  const void *data;
+  size_t size;
+} etude_bytes;
+
 /** Name of a status as ExecuTorch spells it ("InvalidArgument"); "Unknown" for other numbers. Any thread. */
 ETUDE_API const char *etude_status_name(etude_status status);
 

@@ -38,6 +38,16 @@ typedef struct etude_hooks {
   /** Enter and leave a mutex that is not recursive. NULL = the program has one thread. */
   void (*lock)(void *self);
   void (*unlock)(void *self);
+  /**
+   * Files of our own that a backend finds again in the next process, such as packed weights. Called without the lock.
+   *
+   * Map a whole file, read-only, until it is unmapped. ::ETUDE_NOT_FOUND: there is none. ::ETUDE_ACCESS_FAILED, among
+   * others: it belongs to another user, or others may write to it. NULL = there are no files.
+   */
+  etude_status (*map_file)(void *self, const char *path, etude_bytes *out_bytes, void **out_file, etude_error *error);
+  void (*unmap_file)(void *self, void *file);
+  /** Write the pieces, one behind the other, as a new file that takes the place of an old one when it is whole. */
+  etude_status (*save_file)(void *self, const char *path, const etude_bytes *pieces, size_t count, etude_error *error);
 } etude_hooks;
 
 #ifdef __cplusplus

@@ -79,6 +79,7 @@ typedef struct etude_host_api {
   etude_status (*execute_context_option_string)(const etude_execute_context *ctx, const char *key, char *out_value,
                                                 size_t size, etude_error *error);
   size_t (*execute_context_worker_count)(const etude_execute_context *ctx);
+  const void *(*init_context_program)(const etude_init_context *ctx);
 
   const char *(*kernel_name)(const etude_kernel_context *ctx);
   const etude_error *(*kernel_error)(const etude_kernel_context *ctx);

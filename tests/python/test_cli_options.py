@@ -26,7 +26,7 @@ def test_options():
 
 def test_options_as_json(plugin):
     report = json.loads(run("options", "--json", "--library", plugin))
-    assert set(report) == {"NullBackend", CONTEXT, "ScaleBackend", "ScaleRawBackend"}
+    assert set(report) == {"NullBackend", CONTEXT, "XnnpackBackend", "ScaleBackend", "ScaleRawBackend"}
     assert report["ScaleRawBackend"] == {}
     percent = report["ScaleBackend"]["percent"]
     assert (percent["type"], percent["default"], percent["minimum"], percent["maximum"]) == ("int", 100, -1000, 1000)
@@ -106,7 +106,7 @@ def test_check(plugin):
 
 def test_conformance(plugin):
     text = run("conformance")
-    assert "NullBackend: " in text and f"{CONTEXT}: " in text and text.count(" 0 failed") == 2 and "FAILED" not in text
+    assert "NullBackend: " in text and f"{CONTEXT}: " in text and text.count(" 0 failed") == 3 and "FAILED" not in text
     text = run("conformance", "--library", plugin)
     assert "NullBackend" not in text and text.count(" 0 failed") == 2 and "  ok      percent: its default can be read" in text
     text = run("conformance", "--library", plugin, "NullBackend")

@@ -29,6 +29,8 @@ def test_our_plans_are_no_larger_than_the_official_ones():
     """With inputs and outputs planned as in the original. All portable corpus programs together, and MobileNetV2."""
     official = ours = 0
     for name, method in methods():
+        if method.delegates:
+            continue
         tensors = [method.values[i] for i in [*method.inputs, *method.outputs] if isinstance(method.values[i], Tensor)]
         planned = all(t.allocation is not None or t.is_constant for t in tensors)
         views = same_place_views(method)

@@ -2,6 +2,7 @@
 #ifndef ETUDE_XNNPACK_DELEGATE_H_
 #define ETUDE_XNNPACK_DELEGATE_H_
 
+#include "backend_state.h"
 #include "graph.h"
 #include "plan.h"
 
@@ -10,13 +11,14 @@ typedef struct xnn_delegate {
   xnn_graph graph;
   xnn_plan plan;
   bool is_planned; /* for the shapes that the inputs have now */
-  size_t argument_sizes[1];
-  uint8_t *workspace;
-  size_t workspace_size;
+  xnn_pool *pool;  /* that it takes workspaces from */
+  struct xnn_cache *cache;
 } xnn_delegate;
 
-/* execute.c */
-etude_status etude_xnn_execute(xnn_delegate *delegate, etude_execute_context *ctx, etude_value *const *args,
-                               uint32_t arg_count, etude_error *error);
+/* execute.c: shapes and places for the shapes that the inputs have now. */
+etude_status etude_xnn_plan(xnn_delegate *delegate, etude_error *error);
+
+etude_status etude_xnn_execute(xnn_backend *backend, xnn_delegate *delegate, etude_execute_context *ctx,
+                               etude_value *const *args, uint32_t arg_count, etude_error *error);
 
 #endif /* ETUDE_XNNPACK_DELEGATE_H_ */

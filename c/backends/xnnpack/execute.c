@@ -3,6 +3,7 @@
 
 #include "delegate.h"
 #include "nodes.h"
+#include "workspace.h"
 
 /* ---- arguments ---- */
 
@@ -199,34 +200,23 @@ static void run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8_t *work
 
 /* ---- execute ---- */
 
-/* Shapes, places and room for what the arguments are now. */
-static etude_status plan(xnn_delegate *d, etude_error *error) {
-  if (d->is_planned) return ETUDE_OK;
-  ETUDE_TRY(etude_xnn_plan_infer(&d->graph, error));
-  ETUDE_TRY(etude_xnn_plan_place(&d->plan, &d->graph, error));
-  d->is_planned = true;
+etude_status etude_xnn_plan(xnn_delegate *delegate, etude_error *error) {
+  if (delegate->is_planned) return ETUDE_OK;
+  ETUDE_TRY(etude_xnn_plan_infer(&delegate->graph, error));
+  ETUDE_TRY(etude_xnn_plan_place(&delegate->plan, &delegate->graph, error));
+  delegate->is_planned = true;
   return ETUDE_OK;
 }
 
-static etude_status reserve(xnn_delegate *d, etude_error *error) {
-  if (d->plan.size <= d->workspace_size) return ETUDE_OK;
-  void *memory = d->allocator.alloc(d->allocator.self, d->plan.size, ETUDE_MEMORY_ALIGNMENT);
-  if (memory == NULL) {
-    return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a workspace of %z bytes", d->plan.size);
-  }
-  if (d->workspace != NULL) d->allocator.free(d->allocator.self, d->workspace, d->workspace_size);
-  d->workspace = memory;
-  d->workspace_size = d->plan.size;
-  return ETUDE_OK;
-}
-
-etude_status etude_xnn_execute(xnn_delegate *delegate, etude_execute_context *ctx, etude_value *const *args,
-                               uint32_t arg_count, etude_error *error) {
+etude_status etude_xnn_execute(xnn_backend *backend, xnn_delegate *delegate, etude_execute_context *ctx,
+                               etude_value *const *args, uint32_t arg_count, etude_error *error) {
+  xnn_workspace *workspace;
   ETUDE_TRY(take_inputs(delegate, args, arg_count, error));
-  ETUDE_TRY(plan(delegate, error));
+  ETUDE_TRY(etude_xnn_plan(delegate, error));
   ETUDE_TRY(resize_outputs(delegate, ctx, args, error));
-  ETUDE_TRY(reserve(delegate, error));
-  run_nodes(delegate, ctx, delegate->workspace);
+  ETUDE_TRY(etude_xnn_workspace_take(backend, delegate->pool, delegate->plan.size, &workspace, error));
+  run_nodes(delegate, ctx, workspace->data);
+  etude_xnn_workspace_give(backend, delegate->pool, workspace);
   widen_indices(&delegate->graph, args);
   return ETUDE_OK;
 }

@@ -98,10 +98,14 @@ typedef struct xnn_dims {
 } xnn_dims;
 
 /* Packed weights, shared where there is a cache. */
+#define XNN_PACKED_SOURCES 3
 typedef struct xnn_packed {
   const void *data;
   size_t size;
   struct xnn_weights_entry *entry; /* of the cache; NULL = the node's own */
+  /* of the entry's users, under the lock */
+  struct xnn_packed *next_user;
+  const void *sources[XNN_PACKED_SOURCES]; /* what the weights were made of */
 } xnn_packed;
 
 struct xnn_node {

@@ -15,7 +15,8 @@
 struct xnn_loader {
   etude_init_context *ctx;
   xnn_graph *graph;
-  struct xnn_weights *weights; /* the cache, or NULL */
+  struct xnn_backend *backend;
+  struct xnn_cache *cache; /* of packed weights, or NULL */
   etude_error *error;
 };
 

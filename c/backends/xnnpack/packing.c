@@ -214,7 +214,7 @@ static etude_status pack_constants(xnn_loader *loader, xnn_node *node, const etu
   p.filter = etude_xnn_input(loader->graph, node, 1);
   p.bias = node->inputs[2] != XNN_NONE ? etude_xnn_input(loader->graph, node, 2) : NULL;
   etude_status status = collect_weights(&p, c);
-  if (status == ETUDE_OK) status = etude_xnn_weights_pack(loader, c, &p.weights, p.filter, p.bias, &node->packed);
+  if (status == ETUDE_OK) status = etude_xnn_weights_pack(loader, node, c, &p.weights, p.filter, p.bias);
   free_temporaries(&p);
   node->packed_inputs = 6; /* filter and bias */
   return status;

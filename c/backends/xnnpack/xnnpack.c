@@ -8,18 +8,15 @@
 #include "payload.h"
 #include "schema.h"
 #include "weights.h"
-
-typedef struct xnn_backend {
-  etude_allocator allocator;
-  const etude_hooks *hooks;
-} xnn_backend;
+#include "workspace.h"
 
 /* ---- load ---- */
 
-static void free_delegate(xnn_delegate *d) {
+static void free_delegate(xnn_backend *backend, xnn_delegate *d) {
   const etude_allocator allocator = d->allocator;
-  if (d->workspace != NULL) allocator.free(allocator.self, d->workspace, d->workspace_size);
-  etude_xnn_weights_free(&d->graph);
+  if (d->pool != NULL) etude_xnn_pool_leave(backend, d->pool);
+  etude_xnn_weights_free(backend, d->cache, &d->graph);
+  if (d->cache != NULL) etude_xnn_cache_leave(backend, d->cache);
   etude_xnn_plan_free(&d->plan, &d->graph);
   etude_xnn_graph_free(&d->graph);
   allocator.free(allocator.self, d, sizeof *d);
@@ -54,28 +51,46 @@ static void set_workers(xnn_graph *graph, const xnn_settings *settings, const et
   if (graph->limits_workers) graph->workers = settings->threads;
 }
 
-static etude_status load(xnn_delegate *d, etude_init_context *ctx, etude_bytes payload, etude_error *error) {
-  xnn_loader loader = {ctx, &d->graph, NULL, error};
+/* Make room for what the payload says of its inputs, so that an execution with such shapes allocates nothing. Shapes
+   that don't fit are no fault before they come. */
+static etude_status reserve(xnn_backend *backend, xnn_delegate *d, etude_error *error) {
+  xnn_workspace *workspace;
+  for (uint32_t i = 0; i < d->graph.external_count; ++i) {
+    const uint32_t number = d->graph.externals[i];
+    if (number != XNN_NONE && etude_xnn_check_shape(&d->graph.values[number], NULL) != ETUDE_OK) return ETUDE_OK;
+  }
+  if (etude_xnn_plan(d, NULL) != ETUDE_OK) return ETUDE_OK;
+  ETUDE_TRY(etude_xnn_workspace_take(backend, d->pool, d->plan.size, &workspace, error));
+  etude_xnn_workspace_give(backend, d->pool, workspace);
+  return ETUDE_OK;
+}
+
+static etude_status load(xnn_backend *backend, xnn_delegate *d, etude_init_context *ctx, etude_bytes payload,
+                         etude_error *error) {
   xnn_settings settings;
   ETUDE_TRY(etude_xnn_settings_read(ctx, &settings, error));
-  ETUDE_TRY(etude_xnn_payload_read(ctx, payload, false, &d->graph, error));
-  set_workers(&d->graph, &settings, etude_init_context_hooks(ctx));
+  ETUDE_TRY(etude_xnn_payload_read(ctx, payload, settings.weight_cache, &d->graph, error));
+  set_workers(&d->graph, &settings, backend->hooks);
   ETUDE_TRY(etude_xnn_graph_connect(&d->graph, error));
+  if (settings.weight_cache) ETUDE_TRY(etude_xnn_cache_join(backend, ctx, settings.cache_path, &d->cache, error));
+  xnn_loader loader = {ctx, &d->graph, backend, d->cache, error};
   ETUDE_TRY(prepare_nodes(&loader));
-  return etude_xnn_plan_create(&d->plan, &d->graph, error);
+  ETUDE_TRY(etude_xnn_plan_create(&d->plan, &d->graph, error));
+  ETUDE_TRY(etude_xnn_pool_join(backend, settings.sharing_mode, etude_init_context_program(ctx), &d->allocator,
+                                &d->pool, error));
+  return reserve(backend, d, error);
 }
 
 static etude_status xnnpack_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
                                  etude_error *error) {
   const etude_allocator *allocator = etude_init_context_allocator(ctx);
   xnn_delegate *d = allocator->alloc(allocator->self, sizeof *d, sizeof(void *));
-  (void)self;
   if (d == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory for a delegate");
   memset(d, 0, sizeof *d);
   d->allocator = *allocator;
-  const etude_status status = load(d, ctx, payload, error);
+  const etude_status status = load(self, d, ctx, payload, error);
   if (status != ETUDE_OK) {
-    free_delegate(d);
+    free_delegate(self, d);
     return status;
   }
   if (!d->graph.uses_payload) etude_init_context_release(ctx);
@@ -85,18 +100,35 @@ static etude_status xnnpack_init(void *self, etude_init_context *ctx, etude_byte
 
 static etude_status xnnpack_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
                                     uint32_t arg_count, etude_error *error) {
-  (void)self;
-  return etude_xnn_execute(handle, ctx, args, arg_count, error);
+  return etude_xnn_execute(self, handle, ctx, args, arg_count, error);
 }
 
-static void xnnpack_destroy(void *self, void *handle) {
-  (void)self;
-  free_delegate(handle);
-}
+static void xnnpack_destroy(void *self, void *handle) { free_delegate(self, handle); }
 
-static const etude_option_schema *xnnpack_option_schema(void *self, uint32_t *out_count) {
+/* ---- options ---- */
+
+static const etude_option_schema *xnnpack_schema(void *self, uint32_t *out_count) {
   (void)self;
   return etude_xnn_schema(out_count);
+}
+
+/* Only the key that does something needs to be heard of. */
+static etude_status xnnpack_set_option(void *self, const etude_option *items, uint32_t count, etude_error *error) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(items[i].key, XNN_SAVE_KEY) == 0 && items[i].value.bool_value) return etude_xnn_caches_save(self, error);
+  }
+  return ETUDE_OK;
+}
+
+static etude_status xnnpack_get_option(void *self, etude_option *item, etude_error *error) {
+  const xnn_backend *backend = self;
+  (void)error;
+  item->type = ETUDE_OPTION_INT;
+  etude_xnn_lock(backend);
+  item->value.int_value =
+      (int64_t)(strcmp(item->key, XNN_WORKSPACE_BYTES_KEY) == 0 ? backend->workspace_bytes : backend->packed_bytes);
+  etude_xnn_unlock(backend);
+  return ETUDE_OK;
 }
 
 /* ---- life ---- */
@@ -108,8 +140,8 @@ static void xnnpack_release(void *self) {
 }
 
 static const etude_backend vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION,     NULL, xnnpack_init, xnnpack_execute,
-    xnnpack_destroy,       xnnpack_option_schema, NULL, NULL,         NULL,
+    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, xnnpack_init,       xnnpack_execute,
+    xnnpack_destroy,       xnnpack_schema,    NULL, xnnpack_set_option, xnnpack_get_option,
     xnnpack_release,
 };
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -110,4 +111,58 @@ void etude_os_file_close(etude_os_file *file) {
   if (file->bytes != NULL) (void)munmap(file->bytes, file->size);
   if (file->descriptor >= 0) (void)close(file->descriptor);
   free(file);
+}
+
+etude_status etude_os_file_check_owner(const etude_os_file *file, etude_error *error) {
+  struct stat info;
+
+  if (fstat(file->descriptor, &info) != 0) {
+    return fail_errno(error, ETUDE_ACCESS_FAILED, "cannot examine file", file->path, errno);
+  }
+  if (info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_ACCESS_FAILED,
+                         "file %q is not used: it belongs to another user, or others may write to it", file->path);
+}
+
+static bool write_all(int descriptor, const void *bytes, size_t size) {
+  const uint8_t *from = bytes;
+  while (size > 0) {
+    const ssize_t done = write(descriptor, from, size);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    from += done;
+    size -= (size_t)done;
+  }
+  return true;
+}
+
+static bool write_pieces(int descriptor, const etude_bytes *pieces, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!write_all(descriptor, pieces[i].data, pieces[i].size)) return false;
+  }
+  return true;
+}
+
+/* The new file has a name of its own beside the old one until it is whole. mkstemp makes it with mode 0600. */
+etude_status etude_os_file_replace(const char *path, const etude_bytes *pieces, size_t count, etude_error *error) {
+  static const char ending[] = ".XXXXXX";
+  const size_t length = strlen(path);
+  char *temporary = malloc(length + sizeof ending);
+  if (temporary == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory to write file %q", path);
+  memcpy(temporary, path, length);
+  memcpy(temporary + length, ending, sizeof ending);
+  const int descriptor = mkstemp(temporary);
+  bool good = descriptor >= 0 && write_pieces(descriptor, pieces, count);
+  int number = good ? 0 : errno;
+  if (descriptor >= 0 && close(descriptor) != 0 && good) {
+    good = false;
+    number = errno;
+  }
+  if (good && rename(temporary, path) != 0) {
+    good = false;
+    number = errno;
+  }
+  if (!good && descriptor >= 0) (void)unlink(temporary);
+  free(temporary);
+  return good ? ETUDE_OK : fail_errno(error, ETUDE_ACCESS_FAILED, "cannot write file", path, number);
 }
