@@ -160,8 +160,10 @@ static etude_value *make_tensor_value(const case_value *from, pool *memory, bool
   if (out->tensor_count == CASE_MAX_TENSORS) return NULL;
   if (elements_of(from->sizes, from->rank) == SIZE_MAX || elements_of(from->bounds, from->rank) == SIZE_MAX)
     return NULL;
+  int32_t bounds[ETUDE_MAX_RANK];
+  for (uint32_t d = 0; d < from->rank; ++d) bounds[d] = from->bounds[d] + (dynamic && !from->bounded);
   etude_tensor *tensor = make_tensor(memory, from->scalar_type, from->rank, grows ? zeros : from->sizes, from->order,
-                                     grows ? from->bounds : NULL);
+                                     grows ? bounds : NULL);
   const size_t nbytes = etude_tensor_nbytes(tensor);
   if (from->before != NULL && nbytes > 0) memcpy(tensor->data, from->before, nbytes);
   out->tensors[out->tensor_count].tensor = tensor;

@@ -67,8 +67,8 @@ typedef struct made_case {
   } tensors[CASE_MAX_TENSORS];
 } made_case;
 
-/* Tensors get the elements that `before` has; others keep none. `dynamic`: results start empty and may grow to their
-   sizes; otherwise only those whose sizes depend on data do. False where sizes can't be. */
+/* Tensors get the elements that `before` has; others keep none. `dynamic`: results start empty and may grow beyond
+   their sizes; otherwise only those whose sizes depend on data start so. False where sizes can't be. */
 bool make_case(const test_case *from, pool *memory, bool dynamic, made_case *out);
 
 #endif /* ETUDE_TEST_CASES_H_ */
