@@ -437,4 +437,9 @@ etude_status etude_method_step(etude_method *method, etude_error *error) {
 
 void etude_method_reset(etude_method *method) { method->position = 0; }
 
+void etude_method_set_seed(etude_method *method, uint64_t seed) {
+  method->seed = seed;
+  method->random_position = 0;
+}
+
 uint32_t etude_method_position(const etude_method *method) { return method->position; }

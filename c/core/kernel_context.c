@@ -60,3 +60,11 @@ void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_ta
 size_t etude_kernel_worker_count(const etude_kernel_context *ctx) {
   return etude_runtime_worker_count(call_of(ctx)->runtime);
 }
+
+uint64_t etude_kernel_random(etude_kernel_context *ctx, uint64_t count, uint64_t *out_seed) {
+  etude_method *method = call_of(ctx)->method;
+  const uint64_t first = method->random_position;
+  *out_seed = method->seed;
+  method->random_position += count;
+  return first;
+}

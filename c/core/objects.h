@@ -205,7 +205,9 @@ struct etude_method {
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */
 
   uint64_t instruction_limit;
-  etude_allocator parent; /* the one the caller gave */
+  uint64_t seed;            /* of random numbers */
+  uint64_t random_position; /* of the next one */
+  etude_allocator parent;   /* the one the caller gave */
   size_t planned_bytes;
   size_t unplanned_bytes;
   size_t delegate_bytes;

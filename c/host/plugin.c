@@ -159,6 +159,7 @@ static const etude_host_api host_api = {
     etude_kernel_worker_count,
     etude_execute_context_is_traced,
     etude_execute_context_trace,
+    etude_kernel_random,
 };
 
 /* ---- loading ---- */

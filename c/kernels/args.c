@@ -135,19 +135,14 @@ etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *ar
   etude_scalar scalar = {ETUDE_VALUE_NONE, 0, 0.0};
   TRY(etude_arg_scalar(ctx, args, index, &scalar));
   memset(out, 0, etude_scalar_size(dtype));
-  if (!etude_dtype_is_real(dtype) && !etude_dtype_is_complex(dtype)) {
+  if (!etude_dtype_is_number(dtype)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "a number cannot become an element of type %y", (int)dtype);
   }
   if (!fits(&scalar, dtype)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: the number is out of the range of type %y",
                              index, (int)dtype);
   }
-  switch (dtype) {
-    case ETUDE_COMPLEX_HALF: dtype = ETUDE_HALF; break;
-    case ETUDE_COMPLEX_FLOAT: dtype = ETUDE_FLOAT; break;
-    case ETUDE_COMPLEX_DOUBLE: dtype = ETUDE_DOUBLE; break;
-    default: break;
-  }
+  dtype = etude_dtype_part(dtype);
   if (scalar.tag == ETUDE_VALUE_DOUBLE) {
     etude_element_set_double(out, dtype, 0, scalar.d);
   } else {

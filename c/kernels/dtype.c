@@ -9,9 +9,12 @@ enum { RUN = 128 };
 int32_t etude_dtype_promote(int32_t a, int32_t b) {
   /* uint8 with a signed type: the smallest signed type that holds both. */
   static const int8_t with_byte[] = {ETUDE_BYTE, ETUDE_SHORT, ETUDE_SHORT, ETUDE_INT, ETUDE_LONG};
-  if (!etude_dtype_is_real(a) || !etude_dtype_is_real(b)) return ETUDE_NO_DTYPE;
+  if (!etude_dtype_is_number(a) || !etude_dtype_is_number(b)) return ETUDE_NO_DTYPE;
   if (a == b || b == ETUDE_BOOL) return a;
   if (a == ETUDE_BOOL) return b;
+  if (etude_dtype_is_complex(a) || etude_dtype_is_complex(b)) {
+    return etude_dtype_with_parts(etude_dtype_promote(etude_dtype_part(a), etude_dtype_part(b)));
+  }
   if (etude_dtype_is_float(a) && etude_dtype_is_float(b)) {
     return a == ETUDE_DOUBLE || b == ETUDE_DOUBLE ? ETUDE_DOUBLE : ETUDE_FLOAT; /* half with bfloat16: float */
   }
@@ -222,6 +225,48 @@ static void convert_uint64_run(void *out, int32_t out_dtype, size_t out_stride, 
   etude_store_doubles(out, out_dtype, out_stride, buffer, count);
 }
 
+/* ----- complex numbers ----- */
+
+void etude_load_complexes(double *out, const void *data, int32_t dtype, size_t stride, size_t count) {
+  const int32_t part = etude_dtype_part(dtype);
+  const size_t size = etude_scalar_size(dtype);
+  const char *from = data;
+  if (part == dtype) {
+    etude_load_doubles(out + count, data, dtype, stride, count); /* read from the end on, written from the start on */
+    for (size_t i = 0; i < count; ++i) {
+      out[2 * i] = out[count + i];
+      out[2 * i + 1] = 0;
+    }
+  } else if (stride == 1) {
+    etude_load_doubles(out, data, part, 1, 2 * count);
+  } else {
+    for (size_t i = 0; i < count; ++i) etude_load_doubles(out + 2 * i, from + i * stride * size, part, 1, 2);
+  }
+}
+
+void etude_store_complexes(void *data, int32_t dtype, size_t stride, const double *values, size_t count) {
+  const int32_t part = etude_dtype_part(dtype);
+  const size_t size = etude_scalar_size(dtype);
+  char *to = data;
+  if (part != dtype && stride == 1) {
+    etude_store_doubles(data, part, 1, values, 2 * count);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    /* A number is false where both parts are zero. */
+    const double pair[2] = {dtype == ETUDE_BOOL && values[2 * i] == 0 ? values[2 * i + 1] : values[2 * i],
+                            values[2 * i + 1]};
+    etude_store_doubles(to + i * stride * size, part, 1, pair, part == dtype ? 1 : 2);
+  }
+}
+
+static void convert_complex_run(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,
+                                size_t in_stride, size_t count) {
+  double buffer[2 * RUN];
+  etude_load_complexes(buffer, in, in_dtype, in_stride, count);
+  etude_store_complexes(out, out_dtype, out_stride, buffer, count);
+}
+
 void etude_dtype_convert(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,
                          size_t in_stride, size_t count) {
   const size_t in_size = etude_scalar_size(in_dtype);
@@ -234,7 +279,9 @@ void etude_dtype_convert(void *out, int32_t out_dtype, size_t out_stride, const 
   }
   while (count != 0) {
     const size_t run = count < RUN ? count : RUN;
-    if (in_dtype == ETUDE_UINT64 && etude_dtype_is_float(out_dtype)) {
+    if (etude_dtype_is_complex(in_dtype) || etude_dtype_is_complex(out_dtype)) {
+      convert_complex_run(to, out_dtype, out_stride, from, in_dtype, in_stride, run);
+    } else if (in_dtype == ETUDE_UINT64 && etude_dtype_is_float(out_dtype)) {
       convert_uint64_run(to, out_dtype, out_stride, from, in_stride, run);
     } else {
       convert_run(to, out_dtype, out_stride, from, in_dtype, in_stride, run);

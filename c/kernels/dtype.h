@@ -44,13 +44,39 @@ static inline bool etude_dtype_is_real(int32_t dtype) {
   return etude_dtype_is_float(dtype) || etude_dtype_is_int(dtype) || dtype == ETUDE_BOOL;
 }
 
-/* The type to compute in: float for half, bfloat16 and float, double for itself, long for integers and bool. */
+/* What can be computed with: real or complex. */
+static inline bool etude_dtype_is_number(int32_t dtype) {
+  return etude_dtype_is_real(dtype) || etude_dtype_is_complex(dtype);
+}
+
+/* The type of the two parts of a complex type, and the complex type of such parts; other types are themselves. */
+static inline int32_t etude_dtype_part(int32_t dtype) {
+  switch (dtype) {
+    case ETUDE_COMPLEX_HALF: return ETUDE_HALF;
+    case ETUDE_COMPLEX_FLOAT: return ETUDE_FLOAT;
+    case ETUDE_COMPLEX_DOUBLE: return ETUDE_DOUBLE;
+    default: return dtype;
+  }
+}
+static inline int32_t etude_dtype_with_parts(int32_t dtype) {
+  switch (dtype) {
+    case ETUDE_HALF: return ETUDE_COMPLEX_HALF;
+    case ETUDE_BFLOAT16:
+    case ETUDE_FLOAT: return ETUDE_COMPLEX_FLOAT;
+    case ETUDE_DOUBLE: return ETUDE_COMPLEX_DOUBLE;
+    default: return dtype;
+  }
+}
+
+/* The type to compute in: float for half, bfloat16 and float, double for itself, long for integers and bool, pairs of
+   doubles for all complex types. */
 static inline int32_t etude_dtype_compute(int32_t dtype) {
   if (dtype == ETUDE_DOUBLE) return ETUDE_DOUBLE;
+  if (etude_dtype_is_complex(dtype)) return ETUDE_COMPLEX_DOUBLE;
   return etude_dtype_is_float(dtype) ? ETUDE_FLOAT : ETUDE_LONG;
 }
 
-/* PyTorch's promote_types of two real types; ETUDE_NO_DTYPE where there is none. */
+/* PyTorch's promote_types of two types of numbers; ETUDE_NO_DTYPE where there is none. */
 int32_t etude_dtype_promote(int32_t a, int32_t b);
 
 /* PyTorch's can_cast: may a result of type `from` be stored in an out of type `to`? */
@@ -74,7 +100,12 @@ void etude_store_floats(void *data, int32_t dtype, size_t stride, const float *v
 void etude_store_doubles(void *data, int32_t dtype, size_t stride, const double *values, size_t count);
 void etude_store_ints(void *data, int32_t dtype, size_t stride, const int64_t *values, size_t count);
 
-/* Convert a run from one real type to another, as `Tensor.to` does; exact copies where the types are equal. */
+/* The same for elements of any type of numbers as pairs of doubles, real part first: `count` elements are 2 * count
+   doubles. Real types have no imaginary part to load, and lose it when they are stored. */
+void etude_load_complexes(double *out, const void *data, int32_t dtype, size_t stride, size_t count);
+void etude_store_complexes(void *data, int32_t dtype, size_t stride, const double *values, size_t count);
+
+/* Convert a run from one type of numbers to another, as `Tensor.to` does; exact copies where the types are equal. */
 void etude_dtype_convert(void *out, int32_t out_dtype, size_t out_stride, const void *in, int32_t in_dtype,
                          size_t in_stride, size_t count);
 

@@ -31,7 +31,7 @@ etude_status etude_operand_get(etude_kernel_context *ctx, etude_value *const *ar
   if (args[index]->tag == ETUDE_VALUE_TENSOR) {
     etude_tensor *tensor;
     TRY(etude_arg_tensor(ctx, args, index, &tensor));
-    if (!etude_dtype_is_real(tensor->scalar_type)) {
+    if (!etude_dtype_is_number(tensor->scalar_type)) {
       return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "argument %u: no arithmetic on %y tensors", index,
                                (int)tensor->scalar_type);
     }
@@ -64,17 +64,21 @@ bool etude_operand_has_zero(const etude_operand *operand) {
   return false;
 }
 
-/* 0 bool, 1 integer, 2 float. */
-static int category(int32_t dtype) { return etude_dtype_is_float(dtype) ? 2 : dtype == ETUDE_BOOL ? 0 : 1; }
+/* 0 bool, 1 integer, 2 float, 3 complex. */
+static int category(int32_t dtype) {
+  if (etude_dtype_is_complex(dtype)) return 3;
+  return etude_dtype_is_float(dtype) ? 2 : dtype == ETUDE_BOOL ? 0 : 1;
+}
 
 static int32_t promote_present(int32_t a, int32_t b) {
   if (a == ETUDE_NO_DTYPE) return b;
   return b == ETUDE_NO_DTYPE ? a : etude_dtype_promote(a, b);
 }
 
-/* A lower rank of operands counts only where it is of a higher category. */
+/* A lower rank of operands counts only where it is of a higher category; floats become complex in their precision. */
 static int32_t combine(int32_t higher, int32_t lower) {
   if (higher == ETUDE_NO_DTYPE) return lower;
+  if (etude_dtype_is_complex(lower) && etude_dtype_is_float(higher)) return etude_dtype_with_parts(higher);
   if (lower == ETUDE_NO_DTYPE || category(higher) >= category(lower)) return higher;
   return etude_dtype_promote(higher, lower);
 }
@@ -196,6 +200,9 @@ static void spread(void *to, size_t size, size_t count) {
   } else if (size == sizeof(float)) {
     float *floats = to;
     for (size_t i = 1; i < count; ++i) floats[i] = floats[0];
+  } else if (size == 2 * sizeof(double)) {
+    double *pairs = to;
+    for (size_t i = 2; i < 2 * count; ++i) pairs[i] = pairs[i - 2];
   } else {
     int64_t *ints = to; /* doubles travel as their bits */
     for (size_t i = 1; i < count; ++i) ints[i] = ints[0];
@@ -213,6 +220,7 @@ static void load(void *to, int32_t seen_as, const void *data, int32_t dtype, siz
     case ETUDE_FLOAT: etude_load_floats(to, data, dtype, stride, count); return;
     case ETUDE_DOUBLE: etude_load_doubles(to, data, dtype, stride, count); return;
     case ETUDE_LONG: etude_load_ints(to, data, dtype, stride, count); return;
+    case ETUDE_COMPLEX_DOUBLE: etude_load_complexes(to, data, dtype, stride, count); return;
     default: etude_dtype_convert(to, ETUDE_BOOL, 1, data, dtype, stride, count);
   }
 }
@@ -247,13 +255,13 @@ static void gather(const source *s, int32_t dtype, int32_t seen_as, size_t begin
 
 /* The one element of a repeated source, in all of the run. */
 static void repeat(const etude_map *map, uint32_t k, const source *s, size_t count, etude_run *run) {
-  int64_t rounded = 0;
+  double rounded[2] = {0, 0};
   if (map->rounded_to == ETUDE_NO_DTYPE) {
     load(run, map->seen_as[k], s->data, map->in[k].dtype, 0, count);
     return;
   }
-  etude_dtype_convert(&rounded, map->rounded_to, 1, s->data, map->in[k].dtype, 1, 1);
-  load(run, map->seen_as[k], &rounded, map->rounded_to, 0, count);
+  etude_dtype_convert(rounded, map->rounded_to, 1, s->data, map->in[k].dtype, 1, 1);
+  load(run, map->seen_as[k], rounded, map->rounded_to, 0, count);
 }
 
 static void store_as(void *data, int32_t dtype, const etude_run *run, int32_t written, size_t count) {
@@ -261,6 +269,7 @@ static void store_as(void *data, int32_t dtype, const etude_run *run, int32_t wr
     case ETUDE_FLOAT: etude_store_floats(data, dtype, 1, run->floats, count); return;
     case ETUDE_DOUBLE: etude_store_doubles(data, dtype, 1, run->doubles, count); return;
     case ETUDE_LONG: etude_store_ints(data, dtype, 1, run->ints, count); return;
+    case ETUDE_COMPLEX_DOUBLE: etude_store_complexes(data, dtype, 1, run->doubles, count); return;
     default: etude_dtype_convert(data, dtype, 1, run->bools, ETUDE_BOOL, 1, count);
   }
 }
@@ -318,7 +327,7 @@ static size_t run_length(const walk *w) {
     if (size > widest) widest = size;
   }
   if (direct) return w->block;
-  return widest <= sizeof(float) ? sizeof(etude_run) / sizeof(float) : sizeof(etude_run) / sizeof(double);
+  return sizeof(etude_run) / (widest <= sizeof(float) ? sizeof(float) : widest);
 }
 
 /* Is every operand a tensor like `out`, which it may be, in all that the loop sees? */
@@ -348,7 +357,7 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
   uint8_t order[ETUDE_MAX_RANK];
   uint32_t rank, order_count;
   walk w;
-  if (!etude_dtype_is_real(out->scalar_type) || !etude_dtype_can_cast(map->result, out->scalar_type)) {
+  if (!etude_dtype_is_number(out->scalar_type) || !etude_dtype_can_cast(map->result, out->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a result of type %y can't be stored in out, %y",
                              (int)map->result, (int)out->scalar_type);
   }
@@ -393,6 +402,7 @@ static etude_loop_function loop_for(const etude_op *op, int32_t common) {
   switch (etude_dtype_compute(common)) {
     case ETUDE_FLOAT: return op->on_float;
     case ETUDE_DOUBLE: return op->on_double;
+    case ETUDE_COMPLEX_DOUBLE: return op->on_complex;
     default: return op->on_int;
   }
 }
@@ -403,12 +413,11 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   int32_t common;
   TRY(etude_common_dtype(ctx, operands, count, &common));
   TRY(check_common(ctx, op, common));
-  if ((op->flags & ETUDE_OP_FLOAT) != 0 && !etude_dtype_is_float(common)) common = ETUDE_FLOAT;
+  if ((op->flags & ETUDE_OP_FLOAT) != 0 && category(common) < 2) common = ETUDE_FLOAT;
   map.loop = loop_for(op, common);
   if (map.loop == NULL) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "not defined for %y", (int)common);
   const bool empty = operands[0].tensor != NULL && etude_tensor_numel(operands[0].tensor) == 0;
-  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && !etude_dtype_is_float(common) &&
-      etude_operand_has_zero(&operands[1])) {
+  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && category(common) < 2 && etude_operand_has_zero(&operands[1])) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "integer division by zero");
   }
   map.count = count;
@@ -419,7 +428,15 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   }
   map.writes = (op->flags & ETUDE_OP_BOOL) != 0 ? ETUDE_BOOL : etude_dtype_compute(common);
   map.result = (op->flags & ETUDE_OP_BOOL) != 0 ? ETUDE_BOOL : common;
-  map.rounded_to = (op->flags & ETUDE_OP_EXACT) != 0 && etude_dtype_is_float(common) ? ETUDE_NO_DTYPE : common;
+  if ((op->flags & ETUDE_OP_REAL) != 0 && etude_dtype_is_complex(common)) {
+    map.writes = ETUDE_DOUBLE;
+    map.result = etude_dtype_part(common);
+  }
+  if ((op->flags & ETUDE_OP_PAIRS) != 0) {
+    map.writes = ETUDE_COMPLEX_DOUBLE;
+    map.result = etude_dtype_with_parts(common);
+  }
+  map.rounded_to = (op->flags & ETUDE_OP_EXACT) != 0 && category(common) >= 2 ? ETUDE_NO_DTYPE : common;
   return etude_map_run(ctx, &map, out);
 }
 

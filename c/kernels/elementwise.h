@@ -1,6 +1,6 @@
 /* Elementwise operators: operands, promotion, broadcasting, and the walk that hands dense runs to a loop.
 
-   An operator is a set of loops, one for each compute type (float, double, int64), and nothing else: the walk loads
+   An operator is a set of loops, one for each compute type (float, double, int64, pairs of doubles), and nothing else: the walk loads
    and converts what the loop is to see, whatever the dtypes, shapes and strides of the operands. */
 #ifndef ETUDE_KERNELS_ELEMENTWISE_H_
 #define ETUDE_KERNELS_ELEMENTWISE_H_
@@ -10,7 +10,7 @@
 
 enum { ETUDE_MAX_INPUTS = 3 };
 
-/* What a loop is to see of an operand, and what it writes. Bool is a byte. */
+/* What a loop is to see of an operand, and what it writes. Bool is a byte, a complex number a pair of doubles. */
 typedef union etude_run {
   float floats[256];
   double doubles[128];
@@ -35,22 +35,22 @@ typedef struct etude_operand {
 
 etude_operand etude_operand_tensor(const etude_tensor *tensor);
 etude_operand etude_operand_number(etude_scalar number);
-/* Argument `index`: a tensor of a real dtype, or a number. */
+/* Argument `index`: a tensor of numbers, real or complex, or a number. */
 etude_status etude_operand_get(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_operand *out);
 /* Is any element zero? For operands of an integer type or bool. */
 bool etude_operand_has_zero(const etude_operand *operand);
 
-/* PyTorch's result_type: tensors before rank-0 tensors before numbers, within one category (bool, int, float). */
+/* PyTorch's result_type: tensors before rank-0 tensors before numbers, within one category (bool, int, float, complex). */
 etude_status etude_common_dtype(etude_kernel_context *ctx, const etude_operand *operands, uint32_t count,
                                 int32_t *out_dtype);
 
 /* One pass over the elements of `out`. */
 typedef struct etude_map {
   etude_operand in[ETUDE_MAX_INPUTS];
-  int32_t seen_as[ETUDE_MAX_INPUTS]; /* what the loop reads: float, double, long or bool */
+  int32_t seen_as[ETUDE_MAX_INPUTS]; /* what the loop reads: float, double, long, bool or complex double */
   int32_t rounded_to; /* numbers and rank-0 tensors are rounded to this dtype first; ETUDE_NO_DTYPE: they are not */
   uint32_t count;
-  int32_t writes; /* what the loop writes: float, double, long or bool */
+  int32_t writes; /* what the loop writes: one of the same */
   int32_t result; /* dtype of the result, before it is cast to that of out */
   etude_loop_function loop;
   const void *params;
@@ -66,13 +66,16 @@ enum {
   ETUDE_OP_BOOL = 1u << 1,    /* the loops write bool */
   ETUDE_OP_EXACT = 1u << 2,   /* numbers beside half tensors are not rounded to half */
   ETUDE_OP_NO_BOOL = 1u << 3, /* PyTorch refuses bool */
-  ETUDE_OP_NONZERO = 1u << 4  /* for integers, a zero in the second operand is an error */
+  ETUDE_OP_NONZERO = 1u << 4, /* for integers, a zero in the second operand is an error */
+  ETUDE_OP_REAL = 1u << 5,    /* complex numbers give real ones; the loop writes doubles */
+  ETUDE_OP_PAIRS = 1u << 6    /* real numbers give complex ones; the loops write pairs of doubles */
 };
 
 /* NULL where the operator is not defined for the type. */
 typedef struct etude_op {
   etude_loop_function on_float, on_double, on_int;
   uint32_t flags;
+  etude_loop_function on_complex;
 } etude_op;
 
 /* Run `op` on `count` operands, in their common dtype, with params. */

@@ -3,6 +3,7 @@
    that a program lets overlap may change meanwhile. */
 #include <math.h>
 
+#include "complexmath.h"
 #include "division.h"
 #include "elementwise.h"
 
@@ -15,9 +16,13 @@
   ETUDE_LOOP_2(name##_double, double, uint8_t, , test) \
   ETUDE_LOOP_2(name##_int, int64_t, uint8_t, , test)
 
-#define OP_ANY(name, flags) static const etude_op name##_op = {name##_float, name##_double, name##_int, flags};
-#define OP_REAL(name, flags) static const etude_op name##_op = {name##_float, name##_double, NULL, flags};
-#define OP_INT(name, flags) static const etude_op name##_op = {NULL, NULL, name##_int, flags};
+#define COMPLEXES(name, on_complex) ETUDE_COMPLEX_LOOP_2(name##_complex, etude_complex, , on_complex)
+
+#define OP_ALL(name, flags)                                                                           \
+  static const etude_op name##_op = {name##_float, name##_double, name##_int, flags, name##_complex};
+#define OP_ANY(name, flags) static const etude_op name##_op = {name##_float, name##_double, name##_int, flags, NULL};
+#define OP_REAL(name, flags) static const etude_op name##_op = {name##_float, name##_double, NULL, flags, NULL};
+#define OP_INT(name, flags) static const etude_op name##_op = {NULL, NULL, name##_int, flags, NULL};
 #define BINARY(name) ETUDE_OP_KERNEL(etude_aten_##name##_out, name##_op, 2, 2)
 
 #define U(x) ((uint64_t)(x))
@@ -32,9 +37,18 @@
   ETUDE_LOOP_2(name##_scaled_double, double, double, const double alpha = p[0].d;, scaled)         \
   ETUDE_LOOP_2(name##_scaled_int, int64_t, int64_t, const uint64_t alpha = U(p[0].i);, scaled_int)
 
+/* One loop, with the factor, for complex numbers: it is a real one. */
+#define COMPLEX_SUM(name, a, b)                                                              \
+  ETUDE_COMPLEX_LOOP_2(name##_complex, etude_complex, const double alpha = p[0].d;           \
+                       , etude_complex_of((a).re + alpha * (b).re, (a).im + alpha * (b).im))
+
 SUMS(add, a + b, a + alpha * b, U(a) + U(b), U(a) + alpha * U(b))
 SUMS(sub, a - b, a - alpha * b, U(a) - U(b), U(a) - alpha * U(b))
 SUMS(rsub, b - a, b - alpha * a, U(b) - U(a), U(b) - alpha * U(a))
+
+COMPLEX_SUM(add, a, b)
+COMPLEX_SUM(sub, a, etude_complex_scale(b, -1))
+COMPLEX_SUM(rsub, b, etude_complex_scale(a, -1))
 
 /* (self, other, alpha, out, out) */
 static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *plain,
@@ -48,16 +62,17 @@ static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uin
   TRY(etude_arg_scalar(ctx, args, 2, &alpha));
   TRY(etude_arg_out(ctx, args, 3, &out));
   TRY(etude_common_dtype(ctx, operands, 2, &common));
-  if (alpha.tag == ETUDE_VALUE_DOUBLE && !etude_dtype_is_float(common)) {
+  if (alpha.tag == ETUDE_VALUE_DOUBLE && etude_dtype_compute(common) == ETUDE_LONG) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "alpha must be an integer for operands of type %y",
                              (int)common);
   }
   return etude_op_run(ctx, alpha.d == 1 ? plain : scaled, operands, 2, out, &alpha);
 }
 
-#define SUM(name, flags)                                                                               \
-  OP_ANY(name, flags)                                                                                  \
-  OP_ANY(name##_scaled, flags)                                                                         \
+#define SUM(name, flags)                                                                                         \
+  OP_ALL(name, flags)                                                                                            \
+  static const etude_op name##_scaled_op = {name##_scaled_float, name##_scaled_double, name##_scaled_int, flags, \
+                                            name##_complex};                                                     \
   KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op); }
 
 SUM(add, 0)
@@ -66,13 +81,15 @@ SUM(rsub, ETUDE_OP_NO_BOOL)
 
 REALS(mul, a *b, a *b)
 INTS(mul, U(a) * U(b))
-OP_ANY(mul, ETUDE_OP_EXACT)
+COMPLEXES(mul, etude_complex_mul(a, b))
+OP_ALL(mul, ETUDE_OP_EXACT)
 BINARY(mul)
 
 /* ----- divisions ----- */
 
 REALS(div, a / b, a / b)
-OP_REAL(div, ETUDE_OP_FLOAT | ETUDE_OP_EXACT)
+COMPLEXES(div, etude_complex_div(a, b))
+static const etude_op div_op = {div_float, div_double, NULL, ETUDE_OP_FLOAT | ETUDE_OP_EXACT, div_complex};
 BINARY(div)
 
 REALS(div_trunc, truncf(a / b), trunc(a / b))
@@ -133,9 +150,10 @@ static int64_t int_pow(int64_t base, int64_t exponent) {
 
 REALS(pow, powf(a, b), pow(a, b))
 INTS(pow, int_pow(a, b))
-OP_ANY(pow, ETUDE_OP_NO_BOOL)
+COMPLEXES(pow, etude_complex_pow(a, b))
+OP_ALL(pow, ETUDE_OP_NO_BOOL)
 BINARY(pow)
-static const etude_op pow_exact_op = {pow_float, pow_double, pow_int, ETUDE_OP_NO_BOOL | ETUDE_OP_EXACT};
+static const etude_op pow_exact_op = {pow_float, pow_double, pow_int, ETUDE_OP_NO_BOOL | ETUDE_OP_EXACT, pow_complex};
 
 /* Powers of floats that need no pow(); the exponent operand only takes part in the promotion. */
 #define FIXED_POWER(name, on_float, on_double)             \
@@ -146,6 +164,9 @@ FIXED_POWER(pow_half, sqrtf(a), sqrt(a))
 FIXED_POWER(pow_2, a *a, a *a)
 FIXED_POWER(pow_3, a * a * a, a * a * a)
 FIXED_POWER(pow_minus_half, 1 / sqrtf(a), 1 / sqrt(a))
+
+ETUDE_COMPLEX_LOOP_1(pow_2_complex, etude_complex, , etude_complex_mul(a, a))
+static const etude_op complex_square_op = {NULL, NULL, NULL, 0, pow_2_complex};
 
 /* PyTorch takes square roots for float and double alone, which shows at -inf and -0. */
 static const etude_op *power_op(int32_t dtype, double exponent) {
@@ -164,6 +185,9 @@ KERNEL(etude_aten_pow_scalar_out) {
   TRY(etude_arg_scalar(ctx, args, 1, &exponent));
   operands[1] = etude_operand_number(exponent);
   TRY(etude_common_dtype(ctx, operands, 2, &common));
+  if (etude_dtype_is_complex(common)) {
+    return etude_op_call(ctx, args, arg_count, exponent.d == 2 ? &complex_square_op : &pow_exact_op, 2, 2, NULL);
+  }
   if (etude_dtype_is_float(common)) {
     return etude_op_call(ctx, args, arg_count, power_op(common, exponent.d), 2, 2, NULL);
   }
@@ -189,10 +213,10 @@ BINARY(minimum)
 
 /* nan loses. */
 REALS(fmax, fmaxf(a, b), fmax(a, b))
-static const etude_op fmax_op = {fmax_float, fmax_double, maximum_int, 0};
+static const etude_op fmax_op = {fmax_float, fmax_double, maximum_int, 0, NULL};
 BINARY(fmax)
 REALS(fmin, fminf(a, b), fmin(a, b))
-static const etude_op fmin_op = {fmin_float, fmin_double, minimum_int, 0};
+static const etude_op fmin_op = {fmin_float, fmin_double, minimum_int, 0, NULL};
 BINARY(fmin)
 
 REALS(atan2, atan2f(a, b), atan2(a, b))
@@ -205,30 +229,58 @@ REALS(hypot, hypotf(a, b), hypot(a, b))
 OP_REAL(hypot, 0)
 BINARY(hypot)
 
+/* Complex numbers of real ones. */
+#define PAIR(name, T, expression)                                                        \
+  static void name(void *out, const void *const *in, size_t count, const void *params) { \
+    const T *const x = in[0];                                                            \
+    const T *const y = in[1];                                                            \
+    etude_complex *const to = out;                                                       \
+    (void)params;                                                                        \
+    for (size_t i = 0; i < count; ++i) {                                                 \
+      const double a = (double)x[i], b = (double)y[i];                                   \
+      to[i] = expression;                                                                \
+    }                                                                                    \
+  }
+#define PAIRS(name, expression)                                                                \
+  PAIR(name##_float, float, expression)                                                        \
+  PAIR(name##_double, double, expression)                                                      \
+  static const etude_op name##_op = {name##_float, name##_double, NULL, ETUDE_OP_PAIRS, NULL};
+PAIRS(complex, etude_complex_of(a, b))
+BINARY(complex)
+PAIRS(polar, etude_complex_of(a *cos(b), a *sin(b)))
+BINARY(polar)
+
 /* ----- tests ----- */
 
 #define TEST(name, test)      \
   TESTS(name, test)           \
   OP_ANY(name, ETUDE_OP_BOOL) \
   BINARY(name)
+/* Which complex numbers have too. */
+#define TEST_ALL(name, test, on_complex)                      \
+  TESTS(name, test)                                           \
+  ETUDE_COMPLEX_LOOP_2(name##_complex, uint8_t, , on_complex) \
+  OP_ALL(name, ETUDE_OP_BOOL)
 
-TEST(eq, a == b)
-TEST(ne, a != b)
+TEST_ALL(eq, a == b, etude_complex_equal(a, b))
+BINARY(eq)
+TEST_ALL(ne, a != b, !etude_complex_equal(a, b))
+BINARY(ne)
 TEST(lt, a < b)
 TEST(le, a <= b)
 TEST(gt, a > b)
 TEST(ge, a >= b)
 
 /* And over bytes, for masks. */
-#define LOGICAL(name, test)                            \
-  TESTS(name, test)                                    \
-  OP_ANY(name, ETUDE_OP_BOOL)                          \
+#define TRUE(z) (!etude_complex_is_zero(z))
+#define LOGICAL(name, test, on_complex)                \
+  TEST_ALL(name, test, on_complex)                     \
   ETUDE_LOOP_2(name##_bools, uint8_t, uint8_t, , test) \
   KERNEL(etude_aten_##name##_out) { return etude_op_call_bools(ctx, args, arg_count, &name##_op, name##_bools, 2, 2); }
 
-LOGICAL(logical_and, (a != 0) & (b != 0))
-LOGICAL(logical_or, (a != 0) | (b != 0))
-LOGICAL(logical_xor, (a != 0) ^ (b != 0))
+LOGICAL(logical_and, (a != 0) & (b != 0), TRUE(a) && TRUE(b))
+LOGICAL(logical_or, (a != 0) | (b != 0), TRUE(a) || TRUE(b))
+LOGICAL(logical_xor, (a != 0) ^ (b != 0), TRUE(a) != TRUE(b))
 
 /* ----- bits ----- */
 

@@ -1,4 +1,5 @@
 /* Elementwise operators that choose, clamp, blend and copy. */
+#include "complexmath.h"
 #include "elementwise.h"
 
 #include "compute/simd.h"
@@ -13,14 +14,14 @@
 ETUDE_LOOP_3(clamp_float, float, float, , LOWERED(RAISED(a, b), c))
 ETUDE_LOOP_3(clamp_double, double, double, , LOWERED(RAISED(a, b), c))
 ETUDE_LOOP_3(clamp_int, int64_t, int64_t, , LOWERED(RAISED(a, b), c))
-static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0};
+static const etude_op clamp_op = {clamp_float, clamp_double, clamp_int, 0, NULL};
 
 /* Floats between numbers: p is two floats, low and high. */
 static void between_float(void *out, const void *const *in, size_t count, const void *params) {
   const float *bounds = params;
   etude_simd_select()->clamp(out, in[0], count, bounds[0], bounds[1]);
 }
-static const etude_op between_op = {between_float, NULL, NULL, 0};
+static const etude_op between_op = {between_float, NULL, NULL, 0, NULL};
 
 /* Clamp the first operand between the second and the third. */
 static etude_status clamp_between(etude_kernel_context *ctx, const etude_operand *operands, etude_tensor *out) {
@@ -75,6 +76,9 @@ static etude_status clamp(etude_kernel_context *ctx, etude_value *const *args, u
   }
   if (count == 1) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "at least one of min and max is needed");
   TRY(etude_common_dtype(ctx, given, count, &common));
+  if (!etude_dtype_is_real(common)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "%y numbers have no order", (int)common);
+  }
   for (uint32_t k = 0; k < 2; ++k) {
     if (!present[k]) operands[k + 1] = open_bound(common, k == 1);
   }
@@ -103,7 +107,7 @@ KERNEL(etude_aten_hardtanh_out) {
 
 /* ----- choice ----- */
 
-/* The condition is bool, whatever the others are, so the three loops take it themselves. */
+/* The condition is bool, whatever the others are, so these loops take it themselves. */
 #define CHOOSE(name, T)                                                                  \
   static void name(void *out, const void *const *in, size_t count, const void *params) { \
     const uint8_t *const condition = in[0];                                              \
@@ -120,6 +124,7 @@ KERNEL(etude_aten_hardtanh_out) {
 CHOOSE(choose_float, float)
 CHOOSE(choose_double, double)
 CHOOSE(choose_int, int64_t)
+CHOOSE(choose_complex, etude_complex)
 
 static etude_status choose(etude_kernel_context *ctx, const etude_operand *condition, const etude_operand *then,
                            const etude_operand *otherwise, int32_t common, etude_tensor *out) {
@@ -133,7 +138,8 @@ static etude_status choose(etude_kernel_context *ctx, const etude_operand *condi
       common,
       compute == ETUDE_FLOAT    ? choose_float
       : compute == ETUDE_DOUBLE ? choose_double
-                                : choose_int,
+      : compute == ETUDE_LONG   ? choose_int
+                                : choose_complex,
       NULL,
   };
   if (condition->dtype != ETUDE_BOOL && condition->dtype != ETUDE_BYTE) {
@@ -171,10 +177,14 @@ ETUDE_LOOP_3(addcmul_float, float, float, const float value = (float)p[0].d;, a 
 ETUDE_LOOP_3(addcmul_double, double, double, const double value = p[0].d;, a + value * b * c)
 ETUDE_LOOP_3(addcmul_int, int64_t, int64_t, const uint64_t value = (uint64_t)p[0].i;
              , (uint64_t)a + value * (uint64_t)b * (uint64_t)c)
-static const etude_op addcmul_op = {addcmul_float, addcmul_double, addcmul_int, ETUDE_OP_NO_BOOL};
+ETUDE_COMPLEX_LOOP_3(addcmul_complex, etude_complex, const double value = p[0].d;
+                     , etude_complex_add(a, etude_complex_scale(etude_complex_mul(b, c), value)))
+static const etude_op addcmul_op = {addcmul_float, addcmul_double, addcmul_int, ETUDE_OP_NO_BOOL, addcmul_complex};
 ETUDE_LOOP_3(addcdiv_float, float, float, const float value = (float)p[0].d;, a + value * b / c)
 ETUDE_LOOP_3(addcdiv_double, double, double, const double value = p[0].d;, a + value * b / c)
-static const etude_op addcdiv_op = {addcdiv_float, addcdiv_double, NULL, 0};
+ETUDE_COMPLEX_LOOP_3(addcdiv_complex, etude_complex, const double value = p[0].d;
+                     , etude_complex_add(a, etude_complex_div(etude_complex_scale(b, value), c)))
+static const etude_op addcdiv_op = {addcdiv_float, addcdiv_double, NULL, 0, addcdiv_complex};
 
 /* (self, tensor1, tensor2, value, out, out) */
 static etude_status blend(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *op) {
@@ -190,14 +200,21 @@ KERNEL(etude_aten_addcdiv_out) { return blend(ctx, args, arg_count, &addcdiv_op)
 #define LERP (c < 0.5f && c > -0.5f ? a + c * (b - a) : b - (b - a) * (1 - c))
 ETUDE_LOOP_3(lerp_float, float, float, , LERP)
 ETUDE_LOOP_3(lerp_double, double, double, , LERP)
-static const etude_op lerp_op = {lerp_float, lerp_double, NULL, ETUDE_OP_EXACT};
+static etude_complex lerp(etude_complex a, etude_complex b, etude_complex weight) {
+  const etude_complex way = etude_complex_sub(b, a);
+  const etude_complex rest = etude_complex_of(1 - weight.re, -weight.im);
+  if (etude_complex_square_abs(weight) < 0.25) return etude_complex_add(a, etude_complex_mul(weight, way));
+  return etude_complex_sub(b, etude_complex_mul(way, rest));
+}
+ETUDE_COMPLEX_LOOP_3(lerp_complex, etude_complex, , lerp(a, b, c))
+static const etude_op lerp_op = {lerp_float, lerp_double, NULL, ETUDE_OP_EXACT, lerp_complex};
 ETUDE_OP_KERNEL(etude_aten_lerp_out, lerp_op, 3, 3)
 
 /* ----- copies ----- */
 
 /* Elements of `src`, repeated where it broadcasts, converted to the type of `to`, which has the shape already. */
 static etude_status copy_into(etude_kernel_context *ctx, etude_tensor *to, const etude_tensor *src) {
-  const bool convertible = etude_dtype_is_real(src->scalar_type) && etude_dtype_is_real(to->scalar_type);
+  const bool convertible = etude_dtype_is_number(src->scalar_type) && etude_dtype_is_number(to->scalar_type);
   etude_view dst_view;
   etude_view_of(&dst_view, to);
   etude_view src_view = dst_view;

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "complexmath.h"
 #include "elementwise.h"
 #include "floatmath.h"
 
@@ -25,12 +26,14 @@
   ETUDE_LOOP_1(name##_double, double, uint8_t, , on_real) \
   ETUDE_LOOP_1(name##_int, int64_t, uint8_t, , on_int)
 
+#define LOOP_COMPLEX(name, on_complex) ETUDE_COMPLEX_LOOP_1(name##_complex, etude_complex, , on_complex)
+
 /* Operators over reals, whose integers become float; over all types; over reals alone. */
-#define UNARY_FLOAT(name)                                                                \
-  static const etude_op name##_op = {name##_float, name##_double, NULL, ETUDE_OP_FLOAT}; \
+#define UNARY_FLOAT(name, on_complex)                                                                \
+  static const etude_op name##_op = {name##_float, name##_double, NULL, ETUDE_OP_FLOAT, on_complex}; \
   ETUDE_OP_KERNEL(etude_aten_##name##_out, name##_op, 1, 1)
-#define UNARY_ANY(name, flags)                                                        \
-  static const etude_op name##_op = {name##_float, name##_double, name##_int, flags}; \
+#define UNARY_ANY(name, flags, on_complex)                                                        \
+  static const etude_op name##_op = {name##_float, name##_double, name##_int, flags, on_complex}; \
   ETUDE_OP_KERNEL(etude_aten_##name##_out, name##_op, 1, 1)
 
 /* ----- <math.h> ----- */
@@ -38,6 +41,7 @@
 typedef struct math_function {
   float (*on_float)(float);
   double (*on_double)(double);
+  etude_complex (*on_complex)(etude_complex);
 } math_function;
 
 static void math_float(void *out, const void *const *in, size_t count, const void *params) {
@@ -54,39 +58,47 @@ static void math_double(void *out, const void *const *in, size_t count, const vo
   for (size_t i = 0; i < count; ++i) to[i] = f->on_double(from[i]);
 }
 
+static void math_complex(void *out, const void *const *in, size_t count, const void *params) {
+  const math_function *f = params;
+  const etude_complex *from = in[0];
+  etude_complex *to = out;
+  for (size_t i = 0; i < count; ++i) to[i] = f->on_complex(from[i]);
+}
+
 LOOPS_INT(same, a)
 
-static const etude_op math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT};
-static const etude_op rounding_op = {math_float, math_double, same_int, 0};
+static const etude_op math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, NULL};
+static const etude_op complex_math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, math_complex};
+static const etude_op rounding_op = {math_float, math_double, same_int, 0, NULL};
 
-#define MATH(name, function, op)                                         \
-  KERNEL(etude_aten_##name##_out) {                                      \
-    static const math_function functions = {function##f, function};      \
-    return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions); \
+#define MATH(name, function, op, on_complex)                                    \
+  KERNEL(etude_aten_##name##_out) {                                             \
+    static const math_function functions = {function##f, function, on_complex}; \
+    return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions);        \
   }
 
-MATH(acos, acos, math_op)
-MATH(acosh, acosh, math_op)
-MATH(asin, asin, math_op)
-MATH(asinh, asinh, math_op)
-MATH(atan, atan, math_op)
-MATH(atanh, atanh, math_op)
-MATH(cos, cos, math_op)
-MATH(cosh, cosh, math_op)
-MATH(erfc, erfc, math_op)
-MATH(exp2, exp2, math_op)
-MATH(expm1, expm1, math_op)
-MATH(log, log, math_op)
-MATH(log10, log10, math_op)
-MATH(log1p, log1p, math_op)
-MATH(log2, log2, math_op)
-MATH(sin, sin, math_op)
-MATH(sinh, sinh, math_op)
-MATH(tan, tan, math_op)
-MATH(ceil, ceil, rounding_op)
-MATH(floor, floor, rounding_op)
-MATH(round, nearbyint, rounding_op)
-MATH(trunc, trunc, rounding_op)
+MATH(acos, acos, complex_math_op, etude_complex_acos)
+MATH(acosh, acosh, complex_math_op, etude_complex_acosh)
+MATH(asin, asin, complex_math_op, etude_complex_asin)
+MATH(asinh, asinh, complex_math_op, etude_complex_asinh)
+MATH(atan, atan, complex_math_op, etude_complex_atan)
+MATH(atanh, atanh, complex_math_op, etude_complex_atanh)
+MATH(cos, cos, complex_math_op, etude_complex_cos)
+MATH(cosh, cosh, complex_math_op, etude_complex_cosh)
+MATH(erfc, erfc, math_op, NULL)
+MATH(exp2, exp2, complex_math_op, etude_complex_exp2)
+MATH(expm1, expm1, complex_math_op, etude_complex_expm1)
+MATH(log, log, complex_math_op, etude_complex_log)
+MATH(log10, log10, complex_math_op, etude_complex_log10)
+MATH(log1p, log1p, complex_math_op, etude_complex_log1p)
+MATH(log2, log2, complex_math_op, etude_complex_log2)
+MATH(sin, sin, complex_math_op, etude_complex_sin)
+MATH(sinh, sinh, complex_math_op, etude_complex_sinh)
+MATH(tan, tan, complex_math_op, etude_complex_tan)
+MATH(ceil, ceil, rounding_op, NULL)
+MATH(floor, floor, rounding_op, NULL)
+MATH(round, nearbyint, rounding_op, NULL)
+MATH(trunc, trunc, rounding_op, NULL)
 
 /* ----- arithmetic ----- */
 
@@ -94,54 +106,81 @@ MATH(trunc, trunc, rounding_op)
 
 LOOPS_REAL(abs, , fabsf(a), , fabs(a))
 LOOPS_INT(abs, a < 0 ? WRAPPED_NEG(a) : (uint64_t)a)
-UNARY_ANY(abs, 0)
+ETUDE_COMPLEX_LOOP_1(abs_complex, double, , etude_complex_abs(a))
+UNARY_ANY(abs, ETUDE_OP_REAL, abs_complex)
 
 LOOPS_REAL(neg, , -a, , -a)
 LOOPS_INT(neg, WRAPPED_NEG(a))
-UNARY_ANY(neg, ETUDE_OP_NO_BOOL)
+LOOP_COMPLEX(neg, etude_complex_of(-a.re, -a.im))
+UNARY_ANY(neg, ETUDE_OP_NO_BOOL, neg_complex)
 
 LOOPS_REAL(sign, , (a > 0) - (a < 0), , (a > 0) - (a < 0))
 LOOPS_INT(sign, (a > 0) - (a < 0))
-UNARY_ANY(sign, 0)
+UNARY_ANY(sign, 0, NULL)
+LOOP_COMPLEX(sgn, etude_complex_sgn(a))
+static const etude_op sgn_op = {sign_float, sign_double, sign_int, 0, sgn_complex};
+ETUDE_OP_KERNEL(etude_aten_sgn_out, sgn_op, 1, 1)
+
+#define ANGLE(a, T) ((a) != (a) ? (a) : (a) < 0 ? (T)3.14159265358979323846 : 0)
+LOOPS_REAL(angle, , ANGLE(a, float), , ANGLE(a, double))
+ETUDE_COMPLEX_LOOP_1(angle_complex, double, , etude_complex_angle(a))
+static const etude_op angle_op = {angle_float, angle_double, NULL, ETUDE_OP_FLOAT | ETUDE_OP_REAL, angle_complex};
+ETUDE_OP_KERNEL(etude_aten_angle_out, angle_op, 1, 1)
+
+LOOPS_REAL(same, , a, , a)
+LOOP_COMPLEX(conj, etude_complex_conj(a))
+static const etude_op conj_op = {same_float, same_double, same_int, 0, conj_complex};
+ETUDE_OP_KERNEL(etude_aten_conj_out, conj_op, 1, 1)
 
 LOOPS_REAL(square, , a *a, , a *a)
 LOOPS_INT(square, (uint64_t)a *(uint64_t)a)
-UNARY_ANY(square, 0)
+LOOP_COMPLEX(square, etude_complex_mul(a, a))
+UNARY_ANY(square, 0, square_complex)
 
 LOOPS_REAL(frac, , a - truncf(a), , a - trunc(a))
-static const etude_op frac_op = {frac_float, frac_double, NULL, 0};
+static const etude_op frac_op = {frac_float, frac_double, NULL, 0, NULL};
 ETUDE_OP_KERNEL(etude_aten_frac_out, frac_op, 1, 1)
 
 LOOPS_WIDE(sqrt, sqrtf(a), sqrt(a))
-UNARY_FLOAT(sqrt)
+LOOP_COMPLEX(sqrt, etude_complex_sqrt(a))
+UNARY_FLOAT(sqrt, sqrt_complex)
 LOOPS_WIDE(rsqrt, 1 / sqrtf(a), 1 / sqrt(a))
-UNARY_FLOAT(rsqrt)
+LOOP_COMPLEX(rsqrt, etude_complex_rsqrt(a))
+UNARY_FLOAT(rsqrt, rsqrt_complex)
 LOOPS_WIDE(reciprocal, 1 / a, 1 / a)
-UNARY_FLOAT(reciprocal)
+LOOP_COMPLEX(reciprocal, etude_complex_reciprocal(a))
+UNARY_FLOAT(reciprocal, reciprocal_complex)
 LOOPS_WIDE(exp, etude_expf(a), exp(a))
-UNARY_FLOAT(exp)
+LOOP_COMPLEX(exp, etude_complex_exp(a))
+UNARY_FLOAT(exp, exp_complex)
 LOOPS_WIDE(sigmoid, etude_sigmoidf(a), 1 / (1 + exp(-a)))
-UNARY_FLOAT(sigmoid)
+LOOP_COMPLEX(sigmoid, etude_complex_sigmoid(a))
+UNARY_FLOAT(sigmoid, sigmoid_complex)
 LOOPS_WIDE(tanh, etude_tanhf(a), tanh(a))
-UNARY_FLOAT(tanh)
+LOOP_COMPLEX(tanh, etude_complex_tanh(a))
+UNARY_FLOAT(tanh, tanh_complex)
 LOOPS_WIDE(erf, etude_erff(a), erf(a))
-UNARY_FLOAT(erf)
+UNARY_FLOAT(erf, NULL)
 
 /* ----- tests ----- */
 
 LOOPS_TEST(isnan, a != a, 0 * a)
-UNARY_ANY(isnan, ETUDE_OP_BOOL)
+ETUDE_COMPLEX_LOOP_1(isnan_complex, uint8_t, , a.re != a.re || a.im != a.im)
+UNARY_ANY(isnan, ETUDE_OP_BOOL, isnan_complex)
 LOOPS_TEST(isinf, a - a != 0 && a == a, 0 * a)
-UNARY_ANY(isinf, ETUDE_OP_BOOL)
+ETUDE_COMPLEX_LOOP_1(isinf_complex, uint8_t, , isinf(a.re) || isinf(a.im))
+UNARY_ANY(isinf, ETUDE_OP_BOOL, isinf_complex)
 LOOPS_TEST(logical_not, a == 0, a == 0)
 ETUDE_LOOP_1(not_bools, uint8_t, uint8_t, , a == 0)
-static const etude_op logical_not_op = {logical_not_float, logical_not_double, logical_not_int, ETUDE_OP_BOOL};
+ETUDE_COMPLEX_LOOP_1(logical_not_complex, uint8_t, , etude_complex_is_zero(a))
+static const etude_op logical_not_op = {logical_not_float, logical_not_double, logical_not_int, ETUDE_OP_BOOL,
+                                        logical_not_complex};
 KERNEL(etude_aten_logical_not_out) {
   return etude_op_call_bools(ctx, args, arg_count, &logical_not_op, not_bools, 1, 1);
 }
 
 ETUDE_LOOP_1(bitwise_not_int, int64_t, int64_t, , ~a)
-static const etude_op bitwise_not_op = {NULL, NULL, bitwise_not_int, 0};
+static const etude_op bitwise_not_op = {NULL, NULL, bitwise_not_int, 0, NULL};
 KERNEL(etude_aten_bitwise_not_out) {
   return etude_op_call_bools(ctx, args, arg_count, &bitwise_not_op, not_bools, 1, 1);
 }
@@ -150,12 +189,13 @@ KERNEL(etude_aten_bitwise_not_out) {
 
 LOOPS_REAL(relu, , a < 0 ? 0 : a, , a < 0 ? 0 : a)
 LOOPS_INT(relu, a < 0 ? 0 : a)
-UNARY_ANY(relu, ETUDE_OP_NO_BOOL)
+UNARY_ANY(relu, ETUDE_OP_NO_BOOL, NULL)
 
-#define UNARY_REAL_OP(name) static const etude_op name##_op = {name##_float, name##_double, NULL, 0};
+#define UNARY_REAL_OP(name) static const etude_op name##_op = {name##_float, name##_double, NULL, 0, NULL};
 
 LOOPS_WIDE(silu, a *etude_sigmoidf(a), a / (1 + exp(-a)))
-UNARY_REAL_OP(silu)
+LOOP_COMPLEX(silu, etude_complex_mul(a, etude_complex_sigmoid(a)))
+static const etude_op silu_op = {silu_float, silu_double, NULL, 0, silu_complex};
 ETUDE_OP_KERNEL(etude_aten_silu_out, silu_op, 1, 1)
 
 /* min(max(a + 3, 0), 6) / 6; nan stays nan. */
@@ -278,7 +318,7 @@ KERNEL(etude_aten_softplus_out) {
 #define LOGIT_CLAMP(a) (clamped && (a) < low ? low : clamped && (a) > high ? high : (a))
 LOOPS_REAL(logit, LOGIT_SETUP(float), logf(LOGIT_CLAMP(a) / (1 - LOGIT_CLAMP(a))), LOGIT_SETUP(double),
            log(LOGIT_CLAMP(a) / (1 - LOGIT_CLAMP(a))))
-static const etude_op logit_op = {logit_float, logit_double, NULL, ETUDE_OP_FLOAT};
+static const etude_op logit_op = {logit_float, logit_double, NULL, ETUDE_OP_FLOAT, NULL};
 KERNEL(etude_aten_logit_out) {
   etude_scalar eps;
   bool present;

@@ -81,7 +81,7 @@ KERNEL(etude_aten_fill_Tensor_out) {
   TRY(etude_arg_tensor(ctx, args, 1, &value));
   etude_view_of(&from, value);
   etude_view_of(&to, out);
-  if (value->rank != 0 || !etude_dtype_is_real(value->scalar_type) || !etude_dtype_is_real(out->scalar_type)) {
+  if (value->rank != 0 || !etude_dtype_is_number(value->scalar_type) || !etude_dtype_is_number(out->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot fill %T", value, out);
   }
   from.rank = to.rank;
@@ -241,11 +241,13 @@ static etude_status eye(etude_kernel_context *ctx, etude_value *const *args, int
   const int64_t sizes[2] = {rows, columns};
   etude_tensor *out;
   TRY(etude_arg_out(ctx, args, out_index, &out));
-  TRY(check_real(ctx, out));
+  if (!etude_dtype_is_number(out->scalar_type)) return check_real(ctx, out);
   TRY(etude_out_resize(ctx, out, sizes, 2));
   TRY(fill_int(ctx, 0, out));
   for (int64_t i = 0; i < rows && i < columns; ++i) {
-    etude_element_set_int(out->data, out->scalar_type, (size_t)(i * out->strides[0] + i * out->strides[1]), 1);
+    const double one[2] = {1, 0};
+    const size_t place = (size_t)(i * out->strides[0] + i * out->strides[1]);
+    etude_store_complexes((char *)out->data + place * etude_scalar_size(out->scalar_type), out->scalar_type, 1, one, 1);
   }
   return ETUDE_OK;
 }

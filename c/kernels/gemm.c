@@ -4,6 +4,7 @@
  * memory, and a worker's scratch memory is allocated beforehand. */
 #include "gemm.h"
 
+#include "complexmath.h"
 #include "compute/simd.h"
 #include "dtype.h"
 
@@ -372,8 +373,26 @@ static void plain_int(const etude_gemm *g, const size_t batch[2], size_t i, size
   etude_element_set_int(element(&g->c, batch, i, j), g->c.dtype, 0, result);
 }
 
+static void plain_complex(const etude_gemm *g, const size_t batch[2], size_t i, size_t j, const void *row,
+                          const void *col) {
+  const etude_complex *a = row;
+  const etude_complex *b = col;
+  etude_complex sum = {0, 0};
+  for (size_t k = 0; k < g->k; ++k) sum = etude_complex_add(sum, etude_complex_mul(a[k], b[k]));
+  if (g->k != 0) sum = etude_complex_scale(sum, g->alpha.d);
+  if (g->base.data != NULL) {
+    double base[2];
+    etude_load_complexes(base, element(&g->base, batch, i, j), g->base.dtype, 1, 1);
+    sum = etude_complex_add(sum, etude_complex_scale(etude_complex_of(base[0], base[1]), g->beta.d));
+  }
+  const double result[2] = {sum.re, sum.im};
+  etude_store_complexes(element(&g->c, batch, i, j), g->c.dtype, 1, result, 1);
+}
+
 static void load_plain(void *out, const void *from, int32_t dtype, size_t stride, size_t count) {
-  if (dtype == ETUDE_DOUBLE) {
+  if (etude_dtype_is_complex(dtype)) {
+    etude_load_complexes(out, from, dtype, stride, count);
+  } else if (dtype == ETUDE_DOUBLE) {
     etude_load_doubles(out, from, dtype, stride, count);
   } else {
     etude_load_ints(out, from, dtype, stride, count);
@@ -381,20 +400,26 @@ static void load_plain(void *out, const void *from, int32_t dtype, size_t stride
 }
 
 static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
-  char *scratch = NULL;
+  const bool is_complex = etude_dtype_is_complex(g->c.dtype);
+  const size_t line = g->k * (is_complex ? sizeof(etude_complex) : sizeof(double));
+  char *scratch = NULL, *col = NULL;
   size_t batch[2];
   if (g->k != 0) {
-    scratch = etude_kernel_scratch(ctx, g->k * 16);
+    scratch = etude_kernel_scratch(ctx, 2 * line);
     if (scratch == NULL) return ETUDE_OUT_OF_MEMORY;
+    col = scratch + line;
   }
   for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
     for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
-      for (size_t i = 0; i < g->m; ++i) {
-        if (g->k != 0) load_plain(scratch, element(&g->a, batch, i, 0), g->a.dtype, g->a.col, g->k);
-        for (size_t j = 0; j < g->n; ++j) {
-          void *col = g->k == 0 ? NULL : scratch + g->k * 8;
-          if (g->k != 0) load_plain(col, element(&g->b, batch, 0, j), g->b.dtype, g->b.row, g->k);
-          (g->c.dtype == ETUDE_DOUBLE ? plain_double : plain_int)(g, batch, i, j, scratch, col);
+      for (size_t j = 0; j < g->n; ++j) {
+        if (g->k != 0) load_plain(col, element(&g->b, batch, 0, j), g->b.dtype, g->b.row, g->k);
+        for (size_t i = 0; i < g->m; ++i) {
+          if (g->k != 0) load_plain(scratch, element(&g->a, batch, i, 0), g->a.dtype, g->a.col, g->k);
+          if (is_complex) {
+            plain_complex(g, batch, i, j, scratch, col);
+          } else {
+            (g->c.dtype == ETUDE_DOUBLE ? plain_double : plain_int)(g, batch, i, j, scratch, col);
+          }
         }
       }
     }

@@ -1,7 +1,7 @@
 /* Matrix product, the one place where mm, bmm, addmm, linear and convolution multiply.
  *
  * c = beta * base + alpha * (a b), for batches of matrices with any strides. float, half and bfloat16 are computed in
- * float by blocks; double and the integers (which wrap) by a simple loop. Strides count elements.
+ * float by blocks; double, complex numbers and the integers (which wrap) by a simple loop. Strides count elements.
  */
 #ifndef ETUDE_KERNELS_GEMM_H_
 #define ETUDE_KERNELS_GEMM_H_

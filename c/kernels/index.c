@@ -1,4 +1,4 @@
-/* Operators whose indices are data: lookups, scatters, masks, sorts.
+/* Operators whose indices are data: lookups, masks, sorts. (scatter.c: an index for each element.)
  *
  * Indices come from tensors that anyone may have filled, so each is checked where it is used, and lists of indices are
  * first copied to scratch memory: what was checked is what is used, even if `out` overlaps the index tensor.
@@ -7,54 +7,51 @@
 
 #include "args.h"
 #include "dtype.h"
-#include "strided.h"
+#include "index.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
 #include "index.inc"
 #undef ETUDE_OPERATOR
 
-static void copy_element(char *dst, const char *src, size_t size) {
-  switch (size) {
-    case 1: *dst = *src; break;
-    case 2: memcpy(dst, src, 2); break;
-    case 4: memcpy(dst, src, 4); break;
-    case 8: memcpy(dst, src, 8); break;
-    default: memmove(dst, src, size); break;
-  }
-}
-
-static etude_status check_same_dtype(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b) {
+etude_status etude_check_same_dtype(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b) {
   if (a->scalar_type == b->scalar_type) return ETUDE_OK;
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T and %T should be of one type", a, b);
 }
 
-/* self, then out as the last two of `wanted` arguments; one type. */
-static etude_status open_pair(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
-                              etude_tensor **self, etude_tensor **out) {
+etude_status etude_open_pair(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t wanted,
+                             etude_tensor **self, etude_tensor **out) {
   TRY(etude_arg_count(ctx, arg_count, wanted));
   TRY(etude_arg_tensor(ctx, args, 0, self));
   TRY(etude_arg_out(ctx, args, wanted - 2, out));
-  return check_same_dtype(ctx, *self, *out);
+  return etude_check_same_dtype(ctx, *self, *out);
 }
 
-/* Dimension argument `index` of a tensor that is seen as having at least one. */
-static etude_status get_dim(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, const etude_view *view,
-                            uint32_t *out) {
-  int64_t dim;
-  TRY(etude_arg_int(ctx, args, index, &dim));
-  return etude_arg_dim(ctx, dim, view->rank, out);
-}
-
-/* A tensor of rank 0 as one of rank 1. */
-static etude_view view_with_rank(const etude_tensor *tensor) {
+etude_view etude_view_with_rank(const etude_tensor *tensor) {
   etude_view view;
   etude_view_of(&view, tensor);
   if (view.rank == 0) etude_view_insert(&view, 0, 1, 1);
   return view;
 }
 
-static etude_status index_error(etude_kernel_context *ctx, int64_t index, int64_t size) {
+etude_status etude_index_error(etude_kernel_context *ctx, int64_t index, int64_t size) {
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "index %l is out of range for size %l", index, size);
+}
+
+etude_status etude_copy_self(etude_kernel_context *ctx, const etude_tensor *self, etude_tensor *out) {
+  etude_view from;
+  etude_view_of(&from, self);
+  etude_view to;
+  TRY(etude_out_resize(ctx, out, from.sizes, from.rank));
+  etude_view_of(&to, out);
+  etude_view_copy(out->data, &to, self->data, &from, etude_scalar_size(out->scalar_type));
+  return ETUDE_OK;
+}
+
+etude_status etude_get_indexed_dim(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                   const etude_view *view, uint32_t *out) {
+  int64_t dim;
+  TRY(etude_arg_int(ctx, args, index, &dim));
+  return etude_arg_dim(ctx, dim, view->rank, out);
 }
 
 /* The indices of a tensor in row-major order; NULL if there are none. */
@@ -82,7 +79,7 @@ static etude_status load_bools(etude_kernel_context *ctx, const etude_tensor *te
   int64_t count = 0;
   *out = NULL;
   *out_count = 0;
-  if (!etude_dtype_is_real(tensor->scalar_type)) {
+  if (!etude_dtype_is_number(tensor->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", tensor);
   }
   if (numel == 0) return ETUDE_OK;
@@ -160,21 +157,28 @@ static void part_view(const selection *s, const etude_view *view, etude_view *ou
   }
 }
 
+void etude_add_element(char *dst, const char *src, int32_t dtype) {
+  if (etude_dtype_is_complex(dtype)) {
+    const int32_t part = etude_dtype_part(dtype);
+    for (size_t k = 0; k < 2; ++k) {
+      etude_element_set_double(dst, part, k, etude_element_double(dst, part, k) + etude_element_double(src, part, k));
+    }
+  } else if (etude_dtype_is_float(dtype)) {
+    etude_element_set_double(dst, dtype, 0, etude_element_double(dst, dtype, 0) + etude_element_double(src, dtype, 0));
+  } else {
+    etude_element_set_int(
+        dst, dtype, 0,
+        (int64_t)((uint64_t)etude_element_int(dst, dtype, 0) + (uint64_t)etude_element_int(src, dtype, 0)));
+  }
+}
+
 /* dst += src */
 static void add_slice(char *dst, const char *src, int32_t dtype, const etude_loop *loop) {
+  const int64_t size = (int64_t)etude_scalar_size(dtype);
   etude_cursor at;
   etude_cursor_start(&at, loop);
   do {
-    const size_t to = (size_t)at.offset[0];
-    const size_t from = (size_t)at.offset[1];
-    if (etude_dtype_is_float(dtype)) {
-      etude_element_set_double(dst, dtype, to,
-                               etude_element_double(dst, dtype, to) + etude_element_double(src, dtype, from));
-    } else {
-      etude_element_set_int(
-          dst, dtype, to,
-          (int64_t)((uint64_t)etude_element_int(dst, dtype, to) + (uint64_t)etude_element_int(src, dtype, from)));
-    }
+    etude_add_element(dst + at.offset[0] * size, src + at.offset[1] * size, dtype);
   } while (etude_loop_next(loop, loop->rank, &at));
 }
 
@@ -193,9 +197,9 @@ static void transfer_columns(const selection *s, enum transfer what, char *index
       char *selected_element = here + s->offsets[i] * (int64_t)size;
       char *other_element = there + i * step * (int64_t)size;
       if (what == TAKE) {
-        copy_element(other_element, selected_element, size);
+        etude_copy_element(other_element, selected_element, size);
       } else {
-        copy_element(selected_element, other_element, size);
+        etude_copy_element(selected_element, other_element, size);
       }
     }
   } while (etude_loop_next(slice, slice->rank, &at));
@@ -232,7 +236,7 @@ static void transfer(const selection *s, enum transfer what, void *indexed, void
     if (what == ADD) {
       add_slice(dst, src, dtype, &slice);
     } else if (slice.rank == 0) {
-      copy_element(dst, src, size);
+      etude_copy_element(dst, src, size);
     } else if (dense) {
       memmove(dst, src, (size_t)slice.sizes[0] * size);
     } else {
@@ -267,7 +271,7 @@ static etude_status select_along(etude_kernel_context *ctx, const etude_view *vi
   etude_view_remove(&s->rest, dim);
   memcpy(s->sizes, list.sizes, sizeof s->sizes);
   for (int64_t i = 0; i < s->count; ++i) {
-    if (s->offsets[i] < 0 || s->offsets[i] >= size) return index_error(ctx, s->offsets[i], size);
+    if (s->offsets[i] < 0 || s->offsets[i] >= size) return etude_index_error(ctx, s->offsets[i], size);
     s->offsets[i] *= stride;
   }
   return ETUDE_OK;
@@ -277,7 +281,7 @@ KERNEL(etude_aten_embedding_out) {
   etude_tensor *weight, *index, *out;
   etude_view view;
   selection s;
-  TRY(open_pair(ctx, args, arg_count, 7, &weight, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 7, &weight, &out));
   TRY(etude_arg_tensor(ctx, args, 1, &index));
   etude_view_of(&view, weight);
   if (view.rank != 2) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "expects a matrix, got %T", weight);
@@ -290,10 +294,10 @@ KERNEL(etude_aten_index_select_out) {
   etude_view view;
   selection s;
   uint32_t dim;
-  TRY(open_pair(ctx, args, arg_count, 5, &self, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 5, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &index));
-  view = view_with_rank(self);
-  TRY(get_dim(ctx, args, 1, &view, &dim));
+  view = etude_view_with_rank(self);
+  TRY(etude_get_indexed_dim(ctx, args, 1, &view, &dim));
   if (index->rank > 1 || (self->rank == 0 && etude_tensor_numel(index) != 1)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot select from %T", index, self);
   }
@@ -393,7 +397,7 @@ static etude_status add_axis(etude_kernel_context *ctx, const etude_view *self, 
   etude_cursor_start(&at, &loop);
   for (int64_t i = 0; i < s->count; ++i) {
     const int64_t index = one->indices[at.offset[0]];
-    if (index < -size || index >= size) return index_error(ctx, index, size);
+    if (index < -size || index >= size) return etude_index_error(ctx, index, size);
     s->offsets[i] += (index < 0 ? index + size : index) * self->strides[one->dim];
     etude_loop_next(&loop, loop.rank, &at);
   }
@@ -434,21 +438,10 @@ KERNEL(etude_aten_index_Tensor_out) {
   etude_tensor *self, *out;
   etude_view view;
   selection s;
-  TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 4, &self, &out));
   etude_view_of(&view, self);
   TRY(select_by_tensors(ctx, args, &view, &s));
   return take(ctx, &s, self, out);
-}
-
-/* Make `out` a copy of self, unless it is self. */
-static etude_status copy_self(etude_kernel_context *ctx, const etude_tensor *self, etude_tensor *out) {
-  etude_view from;
-  etude_view_of(&from, self);
-  etude_view to;
-  TRY(etude_out_resize(ctx, out, from.sizes, from.rank));
-  etude_view_of(&to, out);
-  etude_view_copy(out->data, &to, self->data, &from, etude_scalar_size(out->scalar_type));
-  return ETUDE_OK;
 }
 
 /* out[indices] = or += values, with `out` a copy of self. */
@@ -460,11 +453,11 @@ static etude_status index_put(etude_kernel_context *ctx, etude_value *const *arg
   bool accumulate;
   TRY(etude_arg_tensor(ctx, args, 2, &values));
   TRY(etude_arg_bool(ctx, args, 3, &accumulate));
-  TRY(check_same_dtype(ctx, values, out));
-  if (accumulate && !etude_dtype_is_real(out->scalar_type)) {
+  TRY(etude_check_same_dtype(ctx, values, out));
+  if (accumulate && !etude_dtype_is_number(out->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
   }
-  TRY(copy_self(ctx, self, out));
+  TRY(etude_copy_self(ctx, self, out));
   etude_view_of(&view, out);
   TRY(select_by_tensors(ctx, args, &view, &s));
   whole = selected(&s);
@@ -478,7 +471,7 @@ static etude_status index_put(etude_kernel_context *ctx, etude_value *const *arg
 
 KERNEL(etude_aten_index_put_out) {
   etude_tensor *self, *out;
-  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 6, &self, &out));
   return index_put(ctx, args, self, out);
 }
 
@@ -487,159 +480,6 @@ KERNEL(etude_aten_index_put_) {
   TRY(etude_arg_count(ctx, arg_count, 5));
   TRY(etude_arg_tensor(ctx, args, 0, &self));
   return index_put(ctx, args, self, self);
-}
-
-/* ---- gather and scatter: an index for each element ---- */
-
-/* Walks index, one tensor of its sizes, and one that is indexed along a dimension. */
-typedef struct pointing {
-  etude_loop loop; /* operands: index, the other, the indexed (without the dimension) */
-  const etude_tensor *index;
-  int64_t size, stride; /* of the dimension that is indexed */
-} pointing;
-
-/* `other` may be larger than `index`, `indexed` too, but not in the dimension that is indexed. */
-static etude_status point(etude_kernel_context *ctx, const etude_tensor *index, const etude_view *other,
-                          const etude_view *indexed, uint32_t dim, pointing *p) {
-  const etude_view view = view_with_rank(index);
-  etude_view target = *indexed;
-  const etude_view *const views[3] = {&view, other, &target};
-  bool fits = view.rank == target.rank && other->rank == view.rank;
-  if (index->scalar_type != ETUDE_LONG && index->scalar_type != ETUDE_INT) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "indices must be int or long, got %T", index);
-  }
-  p->index = index;
-  etude_loop_over(&p->loop, views, 1);
-  if (etude_loop_is_empty(&p->loop)) return ETUDE_OK; /* PyTorch does not care then what the others look like */
-  for (uint32_t d = 0; fits && d < view.rank; ++d) {
-    fits = view.sizes[d] <= other->sizes[d] && (d == dim || view.sizes[d] <= target.sizes[d]);
-  }
-  if (!fits) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the sizes of the index %T do not fit", index);
-  p->size = target.sizes[dim];
-  p->stride = target.strides[dim];
-  target.strides[dim] = 0;
-  etude_loop_over(&p->loop, views, 3);
-  return ETUDE_OK;
-}
-
-/* What is done at each index. */
-typedef void (*pointed_function)(char *indexed, char *other, size_t size, int32_t dtype);
-
-static void gather_element(char *indexed, char *other, size_t size, int32_t dtype) {
-  (void)dtype;
-  copy_element(other, indexed, size);
-}
-
-static void scatter_element(char *indexed, char *other, size_t size, int32_t dtype) {
-  (void)dtype;
-  copy_element(indexed, other, size);
-}
-
-static void add_element(char *indexed, char *other, size_t size, int32_t dtype) {
-  etude_loop one; /* an element */
-  (void)size;
-  one.rank = 0;
-  one.operand_count = 2;
-  add_slice(indexed, other, dtype, &one);
-}
-
-/* Do `what` for a row of the innermost dimension. Returns the index at fault, or -1. */
-static inline int64_t point_row(const pointing *p, const etude_cursor *at, char *indexed, char *other, size_t size,
-                                int32_t dtype, pointed_function what) {
-  const uint32_t inner = p->loop.rank - 1;
-  const bool is_long = p->index->scalar_type == ETUDE_LONG;
-  const int64_t *longs = p->index->data;
-  const int32_t *ints = p->index->data;
-  for (int64_t i = 0; i < p->loop.sizes[inner]; ++i) {
-    const int64_t from = at->offset[0] + i * p->loop.strides[0][inner];
-    const int64_t index = is_long ? longs[from] : ints[from];
-    const int64_t place = at->offset[2] + i * p->loop.strides[2][inner];
-    if (index < 0 || index >= p->size) return from;
-    what(indexed + (place + index * p->stride) * (int64_t)size,
-         other + (at->offset[1] + i * p->loop.strides[1][inner]) * (int64_t)size, size, dtype);
-  }
-  return -1;
-}
-
-static etude_status point_all(etude_kernel_context *ctx, const pointing *p, void *indexed, void *other, int32_t dtype,
-                              pointed_function what) {
-  const size_t size = etude_scalar_size(dtype);
-  etude_cursor at;
-  if (etude_loop_is_empty(&p->loop)) return ETUDE_OK;
-  etude_cursor_start(&at, &p->loop);
-  do {
-    int64_t fault;
-    if (what == gather_element) {
-      fault = point_row(p, &at, indexed, other, size, dtype, gather_element);
-    } else if (what == scatter_element) {
-      fault = point_row(p, &at, indexed, other, size, dtype, scatter_element);
-    } else {
-      fault = point_row(p, &at, indexed, other, size, dtype, add_element);
-    }
-    if (fault >= 0) {
-      return index_error(ctx, etude_element_int(p->index->data, p->index->scalar_type, (size_t)fault), p->size);
-    }
-  } while (etude_loop_next(&p->loop, p->loop.rank - 1, &at));
-  return ETUDE_OK;
-}
-
-KERNEL(etude_aten_gather_out) {
-  etude_tensor *self, *index, *out;
-  etude_view from, to, sizes;
-  pointing p;
-  uint32_t dim;
-  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
-  TRY(etude_arg_tensor(ctx, args, 2, &index));
-  from = view_with_rank(self);
-  etude_view_of(&sizes, index);
-  TRY(get_dim(ctx, args, 1, &from, &dim));
-  TRY(etude_out_resize(ctx, out, sizes.sizes, sizes.rank));
-  to = view_with_rank(out);
-  TRY(point(ctx, index, &to, &from, dim, &p));
-  return point_all(ctx, &p, self->data, out->data, out->scalar_type, gather_element);
-}
-
-/* out = self, then out[index] = or += src, which is a tensor or one element. */
-static etude_status scatter(etude_kernel_context *ctx, etude_value *const *args, const etude_tensor *self,
-                            etude_tensor *out, const etude_view *src_view, void *src, bool add) {
-  etude_tensor *index;
-  etude_view to;
-  pointing p;
-  uint32_t dim;
-  TRY(etude_arg_tensor(ctx, args, 2, &index));
-  TRY(copy_self(ctx, self, out));
-  to = view_with_rank(out);
-  TRY(get_dim(ctx, args, 1, &to, &dim));
-  TRY(point(ctx, index, src_view, &to, dim, &p));
-  return point_all(ctx, &p, out->data, src, out->scalar_type, add ? add_element : scatter_element);
-}
-
-static etude_status scatter_src(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool add) {
-  etude_tensor *self, *src, *out;
-  etude_view view;
-  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
-  TRY(etude_arg_tensor(ctx, args, 3, &src));
-  TRY(check_same_dtype(ctx, src, out));
-  if (add && !etude_dtype_is_real(out->scalar_type)) {
-    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
-  }
-  view = view_with_rank(src);
-  return scatter(ctx, args, self, out, &view, src->data, add);
-}
-
-KERNEL(etude_aten_scatter_src_out) { return scatter_src(ctx, args, arg_count, false); }
-KERNEL(etude_aten_scatter_add_out) { return scatter_src(ctx, args, arg_count, true); }
-
-KERNEL(etude_aten_scatter_value_out) {
-  etude_tensor *self, *index, *out;
-  etude_view view;
-  double element[2];
-  TRY(open_pair(ctx, args, arg_count, 6, &self, &out));
-  TRY(etude_arg_tensor(ctx, args, 2, &index));
-  TRY(etude_arg_element(ctx, args, 3, out->scalar_type, element));
-  view = view_with_rank(index);
-  memset(view.strides, 0, sizeof view.strides);
-  return scatter(ctx, args, self, out, &view, element, false);
 }
 
 /* ---- masks ---- */
@@ -705,7 +545,7 @@ KERNEL(etude_aten_masked_select_out) {
   int64_t found = 0;
   etude_cursor at;
   const char *data;
-  TRY(open_pair(ctx, args, arg_count, 4, &self, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 4, &self, &out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
   data = self->data;
   TRY(etude_out_resize(ctx, out, &count, 1));
@@ -714,7 +554,7 @@ KERNEL(etude_aten_masked_select_out) {
   for (int64_t i = 0; found < count; ++i) {
     const size_t size = etude_scalar_size(out->scalar_type);
     if (bools[i] != 0) {
-      copy_element((char *)out->data + found++ * (int64_t)size, data + at.offset[0] * (int64_t)size, size);
+      etude_copy_element((char *)out->data + found++ * (int64_t)size, data + at.offset[0] * (int64_t)size, size);
     }
     etude_loop_next(&loop, loop.rank, &at);
   }
@@ -731,9 +571,9 @@ KERNEL(etude_aten_masked_scatter_out) {
   int64_t count;
   etude_cursor to_at;
   etude_cursor from_at;
-  TRY(open_pair(ctx, args, arg_count, 5, &self, &out));
+  TRY(etude_open_pair(ctx, args, arg_count, 5, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &source));
-  TRY(check_same_dtype(ctx, source, out));
+  TRY(etude_check_same_dtype(ctx, source, out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
   etude_view_of(&from, source);
   if (count > etude_view_numel(&from)) {
@@ -749,8 +589,8 @@ KERNEL(etude_aten_masked_scatter_out) {
   for (int64_t i = 0; count > 0; ++i) {
     const size_t size = etude_scalar_size(out->scalar_type);
     if (bools[i] != 0) {
-      copy_element((char *)out->data + to_at.offset[0] * (int64_t)size,
-                   (const char *)source->data + from_at.offset[0] * (int64_t)size, size);
+      etude_copy_element((char *)out->data + to_at.offset[0] * (int64_t)size,
+                         (const char *)source->data + from_at.offset[0] * (int64_t)size, size);
       etude_loop_next(&from_loop, from_loop.rank, &from_at);
       --count;
     }
@@ -770,15 +610,15 @@ KERNEL(etude_aten_repeat_interleave_Tensor_out) {
   TRY(etude_arg_tensor(ctx, args, 0, &repeats));
   TRY(etude_arg_int_or(ctx, args, 1, -1, &expected));
   TRY(etude_arg_out(ctx, args, 2, &out));
-  TRY(check_same_dtype(ctx, repeats, out));
+  TRY(etude_check_same_dtype(ctx, repeats, out));
   if (repeats->rank != 1) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T is not of rank 1", repeats);
   const int64_t count = repeats->sizes[0];
   TRY(load_indices(ctx, repeats, &counts));
   for (int64_t i = 0; i < count; ++i) {
-    if (counts[i] < 0 || counts[i] > INT32_MAX) return index_error(ctx, counts[i], INT32_MAX);
+    if (counts[i] < 0 || counts[i] > INT32_MAX) return etude_index_error(ctx, counts[i], INT32_MAX);
     total += counts[i];
   }
-  if (expected >= 0 && expected != total) return index_error(ctx, expected, total);
+  if (expected >= 0 && expected != total) return etude_index_error(ctx, expected, total);
   TRY(etude_out_resize(ctx, out, &total, 1));
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < counts[i]; ++k) etude_element_set_int(out->data, out->scalar_type, (size_t)at++, i);
@@ -871,7 +711,7 @@ static etude_status check_sort(etude_kernel_context *ctx, const sorting *s) {
   if (!etude_dtype_is_real(s->self->scalar_type)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", s->self);
   }
-  if (s->values != NULL) TRY(check_same_dtype(ctx, s->self, s->values));
+  if (s->values != NULL) TRY(etude_check_same_dtype(ctx, s->self, s->values));
   if (s->indices->scalar_type == ETUDE_LONG) return ETUDE_OK;
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the indices must be long, got %T", s->indices);
 }
@@ -880,7 +720,7 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   enum { FEW = 32 };
   const etude_tensor *self = s->self;
   const size_t size = etude_scalar_size(self->scalar_type);
-  etude_view from = view_with_rank(self);
+  etude_view from = etude_view_with_rank(self);
   etude_view sizes = from;
   etude_view values, indices;
   const etude_view *const views[3] = {&from, &values, &indices};
@@ -892,14 +732,14 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   uint32_t dim;
   TRY(check_sort(ctx, s));
   TRY(etude_arg_dim(ctx, s->dim, rank, &dim));
-  if (s->wanted > from.sizes[dim] || s->wanted < -1) return index_error(ctx, s->wanted, from.sizes[dim]);
+  if (s->wanted > from.sizes[dim] || s->wanted < -1) return etude_index_error(ctx, s->wanted, from.sizes[dim]);
   const int64_t count = from.sizes[dim];
   const int64_t wanted = s->wanted < 0 || rank == 0 ? count : s->wanted; /* rank 0 always gives its one element */
   sizes.sizes[dim] = wanted;
   if (s->values != NULL) TRY(etude_out_resize(ctx, s->values, sizes.sizes, rank));
   TRY(etude_out_resize(ctx, s->indices, sizes.sizes, rank));
-  indices = view_with_rank(s->indices);
-  values = s->values != NULL ? view_with_rank(s->values) : indices;
+  indices = etude_view_with_rank(s->indices);
+  values = s->values != NULL ? etude_view_with_rank(s->values) : indices;
   etude_loop_over(&loop, views, 3);
   loop.sizes[dim] = 1;
   if (etude_loop_is_empty(&loop) || wanted == 0) return ETUDE_OK;
@@ -914,7 +754,7 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
       const int64_t source = at.offset[0] + sorted[i].index * from.strides[dim];
       const int64_t place = at.offset[1] + i * values.strides[dim];
       if (s->values != NULL) {
-        copy_element((char *)s->values->data + place * (int64_t)size, data + source * (int64_t)size, size);
+        etude_copy_element((char *)s->values->data + place * (int64_t)size, data + source * (int64_t)size, size);
       }
       etude_element_set_int(s->indices->data, ETUDE_LONG, (size_t)(at.offset[2] + i * indices.strides[dim]),
                             sorted[i].index);

@@ -1,5 +1,5 @@
 /* Products of matrices: checks, and a description for gemm.c. Matrices may have any dim order. The base that addmm
- * and its like add broadcasts to the result. All tensors have one dtype, which is any real one but bool.
+ * and its like add broadcasts to the result. All tensors have one dtype, which is any real or complex one but bool.
  */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "gemm.h"
 
 static etude_status check_dtype(etude_kernel_context *ctx, const etude_tensor *tensor, int32_t dtype) {
-  if (dtype == ETUDE_BOOL || !etude_dtype_is_real(dtype)) {
+  if (dtype == ETUDE_BOOL || !etude_dtype_is_number(dtype)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no matrix product of %y tensors", (int)dtype);
   }
   if (tensor->scalar_type == dtype) return ETUDE_OK;
@@ -50,13 +50,7 @@ static etude_status broadcast(etude_kernel_context *ctx, const etude_tensor *bas
   return ETUDE_OK;
 }
 
-/* PyTorch wants whole factors for whole matrices. */
-static etude_status check_factor(etude_kernel_context *ctx, const etude_scalar *factor, int32_t dtype) {
-  if (etude_dtype_is_float(dtype) || factor->tag != ETUDE_VALUE_DOUBLE) return ETUDE_OK;
-  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "alpha and beta must be ints for %y tensors", (int)dtype);
-}
-
-/* out = beta * base + alpha * a b, for matrices (rank 2) or batches of them (rank 3). `base` may be NULL. */
+/* out = beta * base + alpha * a b (the integer parts of the factors, for integers), for matrices (rank 2) or batches of them (rank 3). `base` may be NULL. */
 static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b,
                             const etude_tensor *base, const etude_scalar *beta, const etude_scalar *alpha,
                             etude_tensor *out, uint32_t rank) {
@@ -78,8 +72,6 @@ static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, co
   g.c = matrix_of(out);
   if (base != NULL) {
     TRY(check_dtype(ctx, base, a->scalar_type));
-    TRY(check_factor(ctx, beta, a->scalar_type));
-    TRY(check_factor(ctx, alpha, a->scalar_type));
     TRY(broadcast(ctx, base, out, &g.base));
     if (beta->d == 0.0) g.base.data = NULL; /* not even its nans count then */
     g.beta = *beta;

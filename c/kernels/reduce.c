@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "complexmath.h"
 #include "compute/simd.h"
 #include "dtype.h"
 #include "strided.h"
@@ -85,21 +86,25 @@ static etude_status read_argument(request *r, etude_value *const *args, uint32_t
 static bool out_dtype_fits(const request *r, int32_t dtype, char letter) {
   const int32_t self = r->self->scalar_type;
   switch (letter) {
-    case 'f': return etude_dtype_is_float(dtype);
+    case 'p': return etude_dtype_is_float(dtype);
+    case 'f': return etude_dtype_is_complex(self) ? etude_dtype_is_complex(dtype) : etude_dtype_is_float(dtype);
     case 'b': return dtype == ETUDE_BOOL || dtype == ETUDE_BYTE;
     case 'l': return dtype == ETUDE_LONG;
     case '=': return dtype == self;
     case '>': return etude_dtype_is_real(dtype) && etude_dtype_can_cast(self, dtype);
-    default: return etude_dtype_is_real(dtype) && (r->dtype == ETUDE_NO_DTYPE || r->dtype == dtype);
+    default:
+      if (etude_dtype_is_complex(self) && !etude_dtype_is_complex(dtype)) return false;
+      return etude_dtype_is_number(dtype) && (r->dtype == ETUDE_NO_DTYPE || r->dtype == dtype);
   }
 }
 
 static etude_status check_dtypes(const request *r, const etude_reduction *reduction) {
-  if (!etude_dtype_is_real(r->self->scalar_type)) {
+  if (etude_dtype_is_complex(r->self->scalar_type) ? reduction->reducer->complexes == NULL
+                                                   : !etude_dtype_is_real(r->self->scalar_type)) {
     return etude_kernel_fail(r->ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", r->self);
   }
   if ((reduction->flags & ETUDE_REDUCE_FLOAT) != 0 &&
-      !etude_dtype_is_float(r->dtype == ETUDE_NO_DTYPE ? r->self->scalar_type : r->dtype)) {
+      !etude_dtype_is_float(etude_dtype_part(r->dtype == ETUDE_NO_DTYPE ? r->self->scalar_type : r->dtype))) {
     return etude_kernel_fail(r->ctx, ETUDE_INVALID_ARGUMENT, "needs a float type, got %T", r->self);
   }
   for (uint32_t k = 0; k < r->out_count; ++k) {
@@ -135,7 +140,7 @@ typedef struct walk {
   const char *data;
   int32_t dtype;
   int64_t size; /* of an element */
-  bool ints;
+  bool ints, complexes;
   bool dense;    /* rows go to the reducer where they are */
   int64_t lanes; /* results computed side by side, along the innermost kept dimension */
 } walk;
@@ -193,7 +198,8 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
   w->data = r->self->data;
   w->dtype = r->self->scalar_type;
   w->size = (int64_t)etude_scalar_size(w->dtype);
-  w->ints = w->reducer->ints != NULL && !etude_dtype_is_float(decides);
+  w->complexes = etude_dtype_is_complex(w->dtype);
+  w->ints = w->reducer->ints != NULL && etude_dtype_compute(decides) == ETUDE_LONG;
   part_dims(r, self, w);
   etude_loop_simplify(&w->kept);
   if (w->reducer->ordered) {
@@ -205,6 +211,7 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
   have_inner(&w->reduced);
   w->lanes = 1;
   w->dense = false;
+  if (w->complexes) return;
   if (w->kept.sizes[w->kept.rank - 1] >= 4 &&
       w->kept.strides[0][w->kept.rank - 1] < w->reduced.strides[0][w->reduced.rank - 1]) {
     w->lanes = LANES;
@@ -220,13 +227,16 @@ typedef struct buffer {
   union {
     double doubles[LANES][RUN];
     int64_t ints[LANES][RUN];
+    double pairs[2 * RUN]; /* of one result */
   } of;
   int64_t fill;
 } buffer;
 
 static void flush(const walk *w, buffer *b, int64_t lanes) {
   for (int64_t k = 0; k < lanes && b->fill > 0; ++k) {
-    if (w->ints) {
+    if (w->complexes) {
+      w->reducer->complexes(&b->acc[k], b->of.pairs, (size_t)b->fill, w->parameter);
+    } else if (w->ints) {
       w->reducer->ints(&b->acc[k], b->of.ints[k], (size_t)b->fill, w->parameter);
     } else {
       w->reducer->doubles(&b->acc[k], b->of.doubles[k], (size_t)b->fill, w->parameter);
@@ -249,7 +259,9 @@ static void take_row(const walk *w, buffer *b, int64_t offset) {
     const int64_t left = w->reduced.sizes[inner] - i;
     const int64_t count = left < RUN - b->fill ? left : RUN - b->fill;
     const char *from = w->data + (offset + i * stride) * w->size;
-    if (w->ints) {
+    if (w->complexes) {
+      etude_load_complexes(&b->of.pairs[2 * b->fill], from, w->dtype, (size_t)stride, (size_t)count);
+    } else if (w->ints) {
       etude_load_ints(&b->of.ints[0][b->fill], from, w->dtype, (size_t)stride, (size_t)count);
     } else {
       etude_load_doubles(&b->of.doubles[0][b->fill], from, w->dtype, (size_t)stride, (size_t)count);
@@ -304,14 +316,16 @@ static void take_all(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
 }
 
 static void store_results(const request *r, const walk *w, const etude_accumulator *acc, const int64_t *offsets) {
-  etude_result results[2] = {{false, 0, 0.0}, {false, 0, 0.0}};
+  etude_result results[2] = {{false, 0, 0.0, 0.0}, {false, 0, 0.0, 0.0}};
   results[0].is_int = results[1].is_int = w->ints;
   w->reducer->finish(acc, w->parameter, results);
   for (uint32_t k = 0; k < r->out_count; ++k) {
     if (results[k].is_int) {
       etude_element_set_int(r->outs[k]->data, r->outs[k]->scalar_type, (size_t)offsets[k], results[k].i);
     } else {
-      etude_element_set_double(r->outs[k]->data, r->outs[k]->scalar_type, (size_t)offsets[k], results[k].d);
+      const double pair[2] = {results[k].d, results[k].imaginary};
+      const size_t size = etude_scalar_size(r->outs[k]->scalar_type);
+      etude_store_complexes((char *)r->outs[k]->data + (size_t)offsets[k] * size, r->outs[k]->scalar_type, 1, pair, 1);
     }
   }
 }
@@ -398,15 +412,27 @@ static void sum_ints(etude_accumulator *acc, const int64_t *run, size_t count, d
   acc->i = (int64_t)sum;
 }
 
+static void sum_complexes(etude_accumulator *acc, const double *run, size_t count, double parameter) {
+  (void)parameter;
+  for (size_t i = 0; i < count; ++i) {
+    acc->a += run[2 * i];
+    acc->b += run[2 * i + 1];
+  }
+}
+
 static void finish_sum(const etude_accumulator *acc, double parameter, etude_result *results) {
   (void)parameter;
   results->d = acc->a;
+  results->imaginary = acc->b;
   results->i = acc->i;
 }
 
 static void finish_mean(const etude_accumulator *acc, double parameter, etude_result *results) {
+  const double count = (double)acc->count;
+  const etude_complex mean = etude_complex_div(etude_complex_of(acc->a, acc->b), etude_complex_of(count, 0));
   (void)parameter;
-  results->d = acc->a / (double)acc->count;
+  results->d = acc->b == 0 ? acc->a / count : mean.re;
+  results->imaginary = mean.im;
 }
 
 static void prod_doubles(etude_accumulator *acc, const double *run, size_t count, double parameter) {
@@ -423,8 +449,19 @@ static void prod_ints(etude_accumulator *acc, const int64_t *run, size_t count, 
   acc->i = (int64_t)product;
 }
 
+static void prod_complexes(etude_accumulator *acc, const double *run, size_t count, double parameter) {
+  etude_complex product = acc->count == 0 ? etude_complex_of(1, 0) : etude_complex_of(acc->a, acc->b);
+  (void)parameter;
+  for (size_t i = 0; i < count; ++i) {
+    product = etude_complex_mul(product, etude_complex_of(run[2 * i], run[2 * i + 1]));
+  }
+  acc->a = product.re;
+  acc->b = product.im;
+}
+
 static void finish_prod(const etude_accumulator *acc, double parameter, etude_result *results) {
   (void)parameter;
+  results->imaginary = acc->b;
   results->d = acc->count == 0 ? 1.0 : acc->a;
   results->i = acc->count == 0 ? 1 : acc->i;
 }
@@ -524,6 +561,11 @@ static void count_bools(etude_accumulator *acc, const void *run, size_t count) {
   acc->i += found;
 }
 
+static void count_complexes(etude_accumulator *acc, const double *run, size_t count, double parameter) {
+  (void)parameter;
+  for (size_t i = 0; i < count; ++i) acc->i += run[2 * i] != 0.0 || run[2 * i + 1] != 0.0;
+}
+
 static void finish_any(const etude_accumulator *acc, double parameter, etude_result *results) {
   (void)parameter;
   results->is_int = true;
@@ -542,7 +584,7 @@ static void finish_count(const etude_accumulator *acc, double parameter, etude_r
   results->i = acc->i;
 }
 
-/* a: mean, b: sum of squared distances from it. Runs are merged by the formula of Chan, Golub and LeVeque. */
+/* a: mean, b: sum of squared distances from it, c: imaginary part of the mean. Runs are merged by the formula of Chan, Golub and LeVeque. */
 static void variance_doubles(etude_accumulator *acc, const double *run, size_t count, double parameter) {
   const double before = (double)acc->count;
   const double total = before + (double)count;
@@ -555,10 +597,28 @@ static void variance_doubles(etude_accumulator *acc, const double *run, size_t c
   acc->a = acc->count == 0 ? mean : acc->a + shift * ((double)count / total);
 }
 
+static void variance_complexes(etude_accumulator *acc, const double *run, size_t count, double parameter) {
+  const double before = (double)acc->count;
+  const double total = before + (double)count;
+  etude_complex sum = {0, 0}, mean, shift;
+  double squares = 0.0;
+  (void)parameter;
+  for (size_t i = 0; i < count; ++i) sum = etude_complex_add(sum, etude_complex_of(run[2 * i], run[2 * i + 1]));
+  mean = etude_complex_scale(sum, 1 / (double)count);
+  shift = etude_complex_sub(mean, etude_complex_of(acc->a, acc->c));
+  for (size_t i = 0; i < count; ++i) {
+    squares += etude_complex_square_abs(etude_complex_sub(etude_complex_of(run[2 * i], run[2 * i + 1]), mean));
+  }
+  acc->b += squares + etude_complex_square_abs(shift) * (before * (double)count / total);
+  acc->a += shift.re * ((double)count / total);
+  acc->c += shift.im * ((double)count / total);
+}
+
 static void finish_variance(const etude_accumulator *acc, double correction, etude_result *results) {
   const double freedom = (double)acc->count - correction;
   results[0].d = acc->count == 0 ? (double)NAN : acc->b / (freedom > 0.0 ? freedom : 0.0);
   results[1].d = acc->count == 0 ? (double)NAN : acc->a;
+  results[1].imaginary = acc->count == 0 ? (double)NAN : acc->c;
 }
 
 static void finish_deviation(const etude_accumulator *acc, double correction, etude_result *results) {
@@ -583,6 +643,15 @@ static void norm_doubles(etude_accumulator *acc, const double *run, size_t count
       acc->a = magnitude;
     }
   }
+}
+
+static void norm_complexes(etude_accumulator *acc, const double *run, size_t count, double power) {
+  etude_accumulator seen = *acc;
+  for (size_t i = 0; i < count; ++i, ++seen.count) {
+    const double magnitude = etude_complex_abs(etude_complex_of(run[2 * i], run[2 * i + 1]));
+    norm_doubles(&seen, &magnitude, 1, power);
+  }
+  acc->a = seen.a;
 }
 
 static void finish_norm(const etude_accumulator *acc, double power, etude_result *results) {
@@ -611,24 +680,30 @@ static void finish_logsumexp(const etude_accumulator *acc, double parameter, etu
   results->d = log(acc->b) + (isinf(acc->a) ? 0.0 : acc->a);
 }
 
-static const etude_reducer sum_reducer = {sum_doubles, sum_ints,    finish_sum, false,
-                                          sum_floats,  ETUDE_FLOAT, sum_columns};
-static const etude_reducer mean_reducer = {sum_doubles, NULL, finish_mean, false, sum_floats, ETUDE_FLOAT, sum_columns};
-static const etude_reducer prod_reducer = {prod_doubles, prod_ints, finish_prod, false, NULL, 0, NULL};
-static const etude_reducer max_reducer = {max_doubles, max_ints, finish_extreme, true, NULL, 0, NULL};
-static const etude_reducer amax_reducer = {max_doubles, max_ints, finish_extreme, false, max_floats, ETUDE_FLOAT, NULL};
-static const etude_reducer min_reducer = {min_doubles, min_ints, finish_extreme, true, NULL, 0, NULL};
-static const etude_reducer argmax_reducer = {max_doubles, max_ints, finish_position, true, NULL, 0, NULL};
-static const etude_reducer argmin_reducer = {min_doubles, min_ints, finish_position, true, NULL, 0, NULL};
-static const etude_reducer range_reducer = {range_doubles, range_ints, finish_range, false, NULL, 0, NULL};
-static const etude_reducer any_reducer = {count_doubles, count_ints, finish_any, false, count_bools, ETUDE_BOOL, NULL};
-static const etude_reducer all_reducer = {count_doubles, count_ints, finish_all, false, count_bools, ETUDE_BOOL, NULL};
-static const etude_reducer count_reducer = {count_doubles, count_ints, finish_count, false,
-                                            count_bools,   ETUDE_BOOL, NULL};
-static const etude_reducer variance_reducer = {variance_doubles, NULL, finish_variance, false, NULL, 0, NULL};
-static const etude_reducer deviation_reducer = {variance_doubles, NULL, finish_deviation, false, NULL, 0, NULL};
-static const etude_reducer norm_reducer = {norm_doubles, NULL, finish_norm, false, NULL, 0, NULL};
-static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, finish_logsumexp, false, NULL, 0, NULL};
+static const etude_reducer sum_reducer = {sum_doubles, sum_ints,   sum_complexes, finish_sum,
+                                          false,       sum_floats, ETUDE_FLOAT,   sum_columns};
+static const etude_reducer mean_reducer = {sum_doubles, NULL,       sum_complexes, finish_mean,
+                                           false,       sum_floats, ETUDE_FLOAT,   sum_columns};
+static const etude_reducer prod_reducer = {prod_doubles, prod_ints, prod_complexes, finish_prod, false, NULL, 0, NULL};
+static const etude_reducer max_reducer = {max_doubles, max_ints, NULL, finish_extreme, true, NULL, 0, NULL};
+static const etude_reducer amax_reducer = {max_doubles, max_ints,   NULL,        finish_extreme,
+                                           false,       max_floats, ETUDE_FLOAT, NULL};
+static const etude_reducer min_reducer = {min_doubles, min_ints, NULL, finish_extreme, true, NULL, 0, NULL};
+static const etude_reducer argmax_reducer = {max_doubles, max_ints, NULL, finish_position, true, NULL, 0, NULL};
+static const etude_reducer argmin_reducer = {min_doubles, min_ints, NULL, finish_position, true, NULL, 0, NULL};
+static const etude_reducer range_reducer = {range_doubles, range_ints, NULL, finish_range, false, NULL, 0, NULL};
+static const etude_reducer any_reducer = {count_doubles, count_ints,  count_complexes, finish_any,
+                                          false,         count_bools, ETUDE_BOOL,      NULL};
+static const etude_reducer all_reducer = {count_doubles, count_ints,  count_complexes, finish_all,
+                                          false,         count_bools, ETUDE_BOOL,      NULL};
+static const etude_reducer count_reducer = {count_doubles, count_ints,  count_complexes, finish_count,
+                                            false,         count_bools, ETUDE_BOOL,      NULL};
+static const etude_reducer variance_reducer = {
+    variance_doubles, NULL, variance_complexes, finish_variance, false, NULL, 0, NULL};
+static const etude_reducer deviation_reducer = {
+    variance_doubles, NULL, variance_complexes, finish_deviation, false, NULL, 0, NULL};
+static const etude_reducer norm_reducer = {norm_doubles, NULL, norm_complexes, finish_norm, false, NULL, 0, NULL};
+static const etude_reducer logsumexp_reducer = {logsumexp_doubles, NULL, NULL, finish_logsumexp, false, NULL, 0, NULL};
 
 #define REDUCTION(function, arguments, outs, reducer, flags)                     \
   KERNEL(function) {                                                             \
@@ -659,16 +734,16 @@ REDUCTION(etude_aten_all_dims_out, "Ek", "b", all_reducer, 0)
 REDUCTION(etude_aten_all_all_out, "", "b", all_reducer, 0)
 REDUCTION(etude_aten_count_nonzero_dim_IntList_out, "D", "l", count_reducer, 0)
 REDUCTION(etude_aten_count_nonzero_out, "o", "l", count_reducer, 0)
-REDUCTION(etude_aten_var_correction_out, "Dck", "f", variance_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_var_out, "Duk", "f", variance_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_var_mean_correction_out, "Dck", "ff", variance_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_std_correction_out, "Dck", "f", deviation_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_std_out, "Duk", "f", deviation_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_std_mean_correction_out, "Dck", "ff", deviation_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_linalg_vector_norm_out, "pDkt", "f", norm_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_norm_out, "pDk", "f", norm_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_norm_dtype_out, "pDkT", "f", norm_reducer, ETUDE_REDUCE_FLOAT)
-REDUCTION(etude_aten_norm_Scalar_out, "p", "f", norm_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_var_correction_out, "Dck", "p", variance_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_var_out, "Duk", "p", variance_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_var_mean_correction_out, "Dck", "pf", variance_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_std_correction_out, "Dck", "p", deviation_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_std_out, "Duk", "p", deviation_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_std_mean_correction_out, "Dck", "pf", deviation_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_linalg_vector_norm_out, "pDkt", "p", norm_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_norm_out, "pDk", "p", norm_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_norm_dtype_out, "pDkT", "p", norm_reducer, ETUDE_REDUCE_FLOAT)
+REDUCTION(etude_aten_norm_Scalar_out, "p", "p", norm_reducer, ETUDE_REDUCE_FLOAT)
 REDUCTION(etude_aten_logsumexp_out, "Dk", "f", logsumexp_reducer, 0)
 
 /* ---- scans ---- */
@@ -711,9 +786,27 @@ static void scan_ints(const line *l, bool multiply) {
   }
 }
 
+static void scan_complexes(const line *l, bool multiply) {
+  double run[2 * RUN];
+  etude_complex total = etude_complex_of(multiply ? 1 : 0, 0);
+  for (int64_t i = 0; i < l->count; i += RUN) {
+    const size_t count = (size_t)(l->count - i < RUN ? l->count - i : RUN);
+    etude_load_complexes(run, l->in + (size_t)i * l->in_step * etude_scalar_size(l->in_dtype), l->in_dtype, l->in_step,
+                         count);
+    for (size_t k = 0; k < count; ++k) {
+      const etude_complex next = etude_complex_of(run[2 * k], run[2 * k + 1]);
+      total = multiply ? etude_complex_mul(total, next) : etude_complex_add(total, next);
+      run[2 * k] = total.re;
+      run[2 * k + 1] = total.im;
+    }
+    etude_store_complexes(l->out + (size_t)i * l->out_step * etude_scalar_size(l->out_dtype), l->out_dtype, l->out_step,
+                          run, count);
+  }
+}
+
 /* out[i] = self[0] + … + self[i], or the product, along one dimension. */
 static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool multiply) {
-  static const etude_reduction layout = {"dt", "r", NULL, 0};
+  static const etude_reduction layout = {"dt", "r", &sum_reducer, 0};
   request r;
   line l = {NULL, NULL, 0, 0, 1, 1, 1};
   etude_view in, out;
@@ -739,7 +832,9 @@ static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, ui
   do {
     l.in = (const char *)r.self->data + (size_t)at.offset[0] * etude_scalar_size(l.in_dtype);
     l.out = (char *)r.outs[0]->data + (size_t)at.offset[1] * etude_scalar_size(l.out_dtype);
-    if (etude_dtype_is_float(l.out_dtype)) {
+    if (etude_dtype_is_complex(l.out_dtype)) {
+      scan_complexes(&l, multiply);
+    } else if (etude_dtype_is_float(l.out_dtype)) {
       scan_doubles(&l, multiply);
     } else {
       scan_ints(&l, multiply);

@@ -1,4 +1,5 @@
-/* Reductions: one machinery that walks a tensor, and reducers that see dense runs of doubles or 64-bit integers.
+/* Reductions: one machinery that walks a tensor, and reducers that see dense runs of doubles, 64-bit integers or complex
+ * numbers.
  *
  * A new reduction is a reducer (what to do with a run, and what to make of it at the end) and one line that says how
  * its arguments are laid out.
@@ -10,7 +11,7 @@
 
 /* What a reducer keeps between runs. All zeros at first. */
 typedef struct etude_accumulator {
-  double a, b;
+  double a, b, c;
   int64_t i;
   int64_t at;    /* position of the extreme */
   int64_t count; /* elements seen before the present run */
@@ -20,13 +21,14 @@ typedef struct etude_accumulator {
 typedef struct etude_result {
   bool is_int;
   int64_t i;
-  double d;
+  double d, imaginary;
 } etude_result;
 
 typedef struct etude_reducer {
   /* Take in a run of `count` > 0 elements. NULL where the reducer is not defined for that kind. */
   void (*doubles)(etude_accumulator *acc, const double *run, size_t count, double parameter);
   void (*ints)(etude_accumulator *acc, const int64_t *run, size_t count, double parameter);
+  void (*complexes)(etude_accumulator *acc, const double *run, size_t count, double parameter); /* pairs of doubles */
   /* The results; acc->count is the number of elements, perhaps 0. */
   void (*finish)(const etude_accumulator *acc, double parameter, etude_result *results);
   bool ordered; /* positions count: runs must come in row-major order */
@@ -43,7 +45,7 @@ typedef struct etude_reduction {
      d one dimension; o one dimension or None, which is all; k keepdim; t dtype or None; T dtype; c correction or
      None, which is 1; u unbiased; p a number or None, which is 2. */
   const char *arguments;
-  /* A letter for each out: r any real dtype, f a float one, b bool or uint8, l long, = that of self, > one that self
+  /* A letter for each out: r any dtype of numbers, f a float one, or a complex one for a complex self, p a float one, b bool or uint8, l long, = that of self, > one that self
      can be cast to. */
   const char *outs;
   const etude_reducer *reducer;

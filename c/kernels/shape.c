@@ -357,18 +357,12 @@ static void split_complex(etude_view *view) {
   etude_view_insert(view, view->rank, 2, 1);
 }
 
-static int32_t component_type(int32_t complex_type) {
-  switch (complex_type) {
-    case ETUDE_COMPLEX_HALF: return ETUDE_HALF;
-    case ETUDE_COMPLEX_FLOAT: return ETUDE_FLOAT;
-    case ETUDE_COMPLEX_DOUBLE: return ETUDE_DOUBLE;
-    default: return -1;
-  }
-}
-
 static etude_status check_components(etude_kernel_context *ctx, const etude_tensor *complex_side,
                                      const etude_tensor *real_side) {
-  if (component_type(complex_side->scalar_type) == real_side->scalar_type) return ETUDE_OK;
+  if (etude_dtype_is_complex(complex_side->scalar_type) &&
+      etude_dtype_part(complex_side->scalar_type) == real_side->scalar_type) {
+    return ETUDE_OK;
+  }
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "type %y has no components of type %y",
                            (int)complex_side->scalar_type, (int)real_side->scalar_type);
 }
@@ -559,7 +553,7 @@ static etude_status scatter_part(const job *j, const etude_tensor *src, const et
   for (uint32_t d = 0; same && d < part->rank; ++d) same = from.sizes[d] == part->sizes[d];
   if (!same) return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "%T does not fit the part of %T", src, j->self);
   if (src->scalar_type != j->out->scalar_type &&
-      !(etude_dtype_is_real(src->scalar_type) && etude_dtype_is_real(j->out->scalar_type))) {
+      !(etude_dtype_is_number(src->scalar_type) && etude_dtype_is_number(j->out->scalar_type))) {
     return check_same_dtype(j->ctx, src, j->out);
   }
   etude_view_convert(j->out->data, j->out->scalar_type, part, src->data, src->scalar_type, &from);
@@ -798,7 +792,7 @@ static etude_status check_join_dtypes(etude_kernel_context *ctx, etude_value *co
     if (common == ETUDE_NO_DTYPE) break;
   }
   if (common == out->scalar_type) return ETUDE_OK;
-  if (etude_dtype_is_real(common) && etude_dtype_is_real(out->scalar_type) &&
+  if (etude_dtype_is_number(common) && etude_dtype_is_number(out->scalar_type) &&
       etude_dtype_can_cast(common, out->scalar_type)) {
     return ETUDE_OK;
   }
@@ -1077,14 +1071,19 @@ KERNEL(etude_aten_constant_pad_nd_out) {
   return ETUDE_OK;
 }
 
-/* Runs of a dimension that repeats its edge, or (reflect) turns around at it. */
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Runs of a dimension that repeats its edge, or (reflect) turns around at it. One side may crop all that is kept, and
+   more: then there is less of the other. */
 static void edge_runs(pieces *p, uint32_t dim, int64_t low, int64_t high, int64_t size, bool reflect) {
   const int64_t step = reflect ? -1 : 0;
-  const run before = {0, reflect ? low : 0, step, low};
-  const run after = {low + size, reflect ? size - 2 : size - 1, step, high};
+  const int64_t over = -smaller(low + size, 0);
+  const run before = {0, reflect ? low : 0, step, smaller(low, low + size + high)};
+  const run kept = kept_run(low, high, size);
+  const run after = {low + size + over, reflect ? size - 2 - over : size - 1, step, high - over};
   p->count[dim] = 0;
   if (low > 0) p->runs[dim][p->count[dim]++] = before;
-  p->runs[dim][p->count[dim]++] = kept_run(low, high, size);
+  p->runs[dim][p->count[dim]++] = kept;
   if (high > 0) p->runs[dim][p->count[dim]++] = after;
 }
 
@@ -1104,8 +1103,7 @@ static etude_status pad_edges(etude_kernel_context *ctx, etude_value *const *arg
   p = whole(&j.view);
   for (uint32_t d = j.view.rank - count; d < j.view.rank; ++d) {
     const int64_t size = j.view.sizes[d];
-    if (size == 0 || (reflect && (low[d] >= size || high[d] >= size)) || size + low[d] + high[d] < 1 ||
-        low[d] < -size || high[d] < -size) {
+    if (size == 0 || (reflect && (low[d] >= size || high[d] >= size)) || size + low[d] + high[d] < 1) {
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "padding %l, %l does not fit dimension %u of %T", low[d],
                                high[d], d, j.self);
     }

@@ -80,7 +80,7 @@ void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, con
    memory for them where neither is row-major and their sizes differ. */
 etude_status etude_copy_reshaped(etude_kernel_context *ctx, const etude_tensor *out, const etude_tensor *self);
 size_t etude_copy_reshaped_scratch(const etude_tensor *out, const etude_tensor *self);
-/* etude_view_copy with conversion between two real types. No stride of `src_view` or `dst_view` is negative. */
+/* etude_view_copy with conversion between two types of numbers. No stride of `src_view` or `dst_view` is negative. */
 void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view, const void *src, int32_t src_dtype,
                         const etude_view *src_view);
 /* Write one element to all places of a view. */

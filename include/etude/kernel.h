@@ -104,6 +104,13 @@ ETUDE_API void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count
 /** Workers of such a loop, at least 1: each task's `worker` is below it. */
 ETUDE_API size_t etude_kernel_worker_count(const etude_kernel_context *ctx);
 
+/**
+ * Take @p count numbers of the method's random sequence: positions from the returned one on, which no other call gets.
+ * They count up from 0 when the method is loaded and when it is seeded (::etude_method_set_seed); @p out_seed is the
+ * seed. A kernel makes its numbers of seed and positions alone, so that equal seeds give equal results.
+ */
+ETUDE_API uint64_t etude_kernel_random(etude_kernel_context *ctx, uint64_t count, uint64_t *out_seed);
+
 #ifdef __cplusplus
 }
 #endif

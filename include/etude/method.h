@@ -134,6 +134,13 @@ ETUDE_API etude_status etude_method_write_state(etude_method *method, uint32_t i
 /** Take state buffer @p index, or all (UINT32_MAX), back to what it held when the program was loaded. */
 ETUDE_API etude_status etude_method_reset_state(etude_method *method, uint32_t index, etude_error *error);
 
+/**
+ * Start the method's random numbers (rand, dropout, …) anew from @p seed. A method that was just loaded has seed 0, and
+ * every execution goes on where the one before ended: equal seeds give equal numbers, on every platform but for the
+ * last places of what is computed with libm. See docs/operators.md for the generator.
+ */
+ETUDE_API void etude_method_set_seed(etude_method *method, uint64_t seed);
+
 /** What the method takes of its memory now. Fill `struct_size` before the call. */
 ETUDE_API void etude_method_memory(const etude_method *method, etude_memory_info *out_info);
 

@@ -93,6 +93,7 @@ typedef struct etude_host_api {
   etude_status (*execute_context_trace)(etude_execute_context *ctx, int32_t moment, uint32_t node, const char *name,
                                         const etude_value *const *arguments, uint32_t argument_count,
                                         etude_status status, etude_error *error);
+  uint64_t (*kernel_random)(etude_kernel_context *ctx, uint64_t count, uint64_t *out_seed);
 } etude_host_api;
 
 /** What a plugin says of itself. */

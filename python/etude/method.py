@@ -10,7 +10,7 @@ import numpy as np
 
 from etude import _arguments, _results, _torch
 from etude._inputs import make_slot
-from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib
+from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib, whole
 from etude.errors import EtudeError, EtudeStateError, EtudeTypeError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
@@ -153,6 +153,15 @@ class Method(Uncopied):
         """The named state buffers: a mapping from names to arrays."""
         with self._held() as pointer:
             return State(pointer, self)
+
+    def set_seed(self, seed: int) -> None:
+        """Start the method's random numbers (rand, dropout, …) anew from `seed`, 0 to 2**64 - 1.
+
+        A method that was just loaded has seed 0, and every execution goes on where the one before ended.
+        """
+        value = whole("seed", seed, 0, 2**64 - 1)
+        with self.exclusive():
+            lib.etude_method_set_seed(self._pointer, value)
 
     @property
     def memory(self) -> MemoryReport:

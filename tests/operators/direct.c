@@ -182,6 +182,13 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
 
 size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return seen_call(ctx)->backwards ? WORKERS : 1; }
 
+/* Beyond 32 bits soon, and the same in each call: makers/random.py knows them. */
+uint64_t etude_kernel_random(etude_kernel_context *ctx, uint64_t count, uint64_t *out_seed) {
+  (void)ctx, (void)count;
+  *out_seed = 0x0123456789abcdefu;
+  return ((uint64_t)1 << 32) - 2;
+}
+
 void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
   direct_call *call = call_of(ctx);
   call->report->parallel_runs++;

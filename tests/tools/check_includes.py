@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 FREESTANDING = {"float.h", "iso646.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}
-MATH = {"fenv.h", "math.h"}
+MATH = {"fenv.h", "complex.h", "math.h"}
 VECTORS = {"arm_neon.h", "cpuid.h", "immintrin.h"}
 HOSTED = {"stdio.h", "stdlib.h", "string.h"}
 #: Public headers that need an operating system.

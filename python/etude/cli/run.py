@@ -35,6 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays")
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, ...")
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="execute N times and give the median time")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of random numbers (default 0)")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
 
 
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     program = open_program(args, args.threads if args.threads != 1 else None)
     method = program.load_method(pick_method(program, args.method))
+    method.set_seed(args.seed)
     loaded = time.perf_counter()
     inputs = _inputs(method, args)
     times = []

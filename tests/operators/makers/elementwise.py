@@ -21,14 +21,16 @@ def base(name: str) -> str:
     erfc.out exp.out exp2.out expm1.out floor.out frac.out hardsigmoid.out isinf.out isnan.out log.out log10.out
     log1p.out log2.out logical_not.out neg.out reciprocal.out relu.out round.out rsqrt.out sigmoid.out sign.out
     silu.out sin.out sinh.out sqrt.out square.out tan.out tanh.out trunc.out
+    angle.out sgn.out _conj_physical.out conj_physical.out _conj_copy.out
     """)
 )
 def unary(call, draw, name):
     for dtype in ALL:
-        gap = "complex" if dtype in COMPLEX else None
         for shape in SHAPES:
-            call(draw.tensor(shape, dtype), may_refuse=gap)
-        call(draw.edges(dtype), may_refuse=gap, **({"atol": 2e-5} if dtype in COMPLEX else {}))
+            call(draw.tensor(shape, dtype))
+        # PyTorch's exp2 loses the phase of large numbers, and its sgn of infinities depends on the dtype.
+        if not (dtype in COMPLEX and name in ("aten::exp2.out", "aten::sgn.out")):
+            call(draw.edges(dtype), **({"atol": 2e-5} if dtype in COMPLEX else {}))
     for dtype in (torch.float32, torch.float16):
         call(draw.tensor(NHWC, dtype, order="nhwc"))
         call(draw.tensor(NHWC, dtype, order="nhwc"), order=(0, 1, 2, 3))
@@ -135,7 +137,7 @@ MIXED = [
     (torch.bool, torch.float32),
     (torch.int64, torch.float16),
 ]
-WHOLE = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"}
+WHOLE = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"}
 
 
 def dividable(name, a, b):
@@ -172,8 +174,8 @@ def both(call, draw, name, dtypes=REALS, **options):
 def complex_both(call, draw, edges=False, **options):
     for dtype in COMPLEX:
         for a, b in PAIRS[:4]:
-            call(draw.tensor(a, dtype), draw.tensor(b, dtype), may_refuse="complex", **options)
-        call(draw.tensor((3, 4), dtype), draw.tensor((4,), torch.float32), may_refuse="complex", **options)
+            call(draw.tensor(a, dtype), draw.tensor(b, dtype), **options)
+        call(draw.tensor((3, 4), dtype), draw.tensor((4,), torch.float32), **options)
 
 
 @vectors(
@@ -181,7 +183,8 @@ def complex_both(call, draw, edges=False, **options):
     mul.out div.out floor_divide.out fmod.Tensor_out remainder.Tensor_out maximum.out minimum.out fmax.out fmin.out
     atan2.out copysign.out hypot.out eq.Tensor_out ne.Tensor_out lt.Tensor_out le.Tensor_out gt.Tensor_out
     ge.Tensor_out logical_and.out logical_or.out logical_xor.out bitwise_and.Tensor_out bitwise_or.Tensor_out
-    bitwise_xor.Tensor_out bitwise_left_shift.Tensor_out bitwise_right_shift.Tensor_out
+    bitwise_xor.Tensor_out bitwise_left_shift.Tensor_out bitwise_right_shift.Tensor_out __lshift__.Tensor_out
+    __rshift__.Tensor_out
     """)
 )
 def binary(call, draw, name):
@@ -196,6 +199,17 @@ def binary(call, draw, name):
         (torch.bool, torch.int32),
     ):
         call.attempt(draw.tensor((9,), source), draw.tensor((9,), source, 1, 3), dtypes=target)
+
+
+@vectors("aten::complex.out", "aten::polar.out")
+def pairs(call, draw, name):
+    for dtype in (torch.float32, torch.float64):
+        for a, b in PAIRS:
+            call(draw.tensor(a, dtype), draw.tensor(b, dtype))
+        if name == "aten::complex.out":
+            call(*draw.pairs(dtype))
+    call(draw.tensor((2, 3)), draw.tensor((4,)), refuses=True)
+    call(draw.tensor((2,), torch.int64), draw.tensor((2,), torch.int64), refuses=True)
 
 
 @vectors("aten::pow.Tensor_Tensor_out")
@@ -264,7 +278,7 @@ def with_number(call, draw, name, dtypes=REALS, numbers=NUMBERS, first=False, **
     mul.Scalar_out div.Scalar_out floor_divide.Scalar_out fmod.Scalar_out remainder.Scalar_out eq.Scalar_out
     ne.Scalar_out lt.Scalar_out le.Scalar_out gt.Scalar_out ge.Scalar_out add.Scalar_out sub.Scalar_out
     rsub.Scalar_out bitwise_and.Scalar_out bitwise_or.Scalar_out bitwise_xor.Scalar_out
-    bitwise_left_shift.Tensor_Scalar_out bitwise_right_shift.Tensor_Scalar_out
+    bitwise_left_shift.Tensor_Scalar_out bitwise_right_shift.Tensor_Scalar_out __lshift__.Scalar_out __rshift__.Scalar_out
     """)
 )
 def scalar(call, draw, name):
@@ -273,8 +287,8 @@ def scalar(call, draw, name):
     with_number(call, draw, name, [*INTS, torch.bool] if whole else REALS, numbers)
     if not whole:
         for dtype in COMPLEX:
-            call(draw.tensor((5,), dtype), 2, may_refuse="complex")
-            call(draw.tensor((5,), dtype), -0.5, may_refuse="complex")
+            call(draw.tensor((5,), dtype), 2)
+            call(draw.tensor((5,), dtype), -0.5)
 
 
 @vectors(
@@ -389,9 +403,7 @@ def clamp_by_tensor(call, draw, name):
 def where(call, draw, name):
     for dtype in ALL:
         for c, a, b in (((7,), (7,), (7,)), ((3, 1), (4,), ()), ((), (2, 3), (3,)), ((0,), (1,), (1,))):
-            call(
-                draw.tensor(c, torch.bool), draw.tensor(a, dtype), draw.tensor(b, dtype), may_refuse="complex" if dtype in COMPLEX else None
-            )
+            call(draw.tensor(c, torch.bool), draw.tensor(a, dtype), draw.tensor(b, dtype))
     for a, b in MIXED:
         call(draw.tensor((5,), torch.bool), draw.tensor((5,), a), draw.tensor((5,), b))
         call(draw.tensor((5,), torch.bool), draw.tensor((), a), draw.tensor((5,), b))
@@ -404,9 +416,7 @@ def where(call, draw, name):
 def masked_fill(call, draw, name):
     for dtype in ALL:
         for number in (0, 3, 1.5, True):
-            call.attempt(
-                draw.tensor((3, 5), dtype), draw.tensor((5,), torch.bool), number, **({"may_refuse": "complex"} if dtype in COMPLEX else {})
-            )
+            call.attempt(draw.tensor((3, 5), dtype), draw.tensor((5,), torch.bool), number)
     call(draw.tensor((3, 5)), draw.tensor((5,), torch.bool), -math.inf)
     call(draw.tensor((3, 5), torch.float16), draw.tensor((3, 1), torch.bool), -math.inf)
     call(draw.tensor(()), draw.tensor((), torch.bool), 2)
@@ -425,12 +435,7 @@ def masked_fill(call, draw, name):
 @vectors("aten::masked_fill.Tensor_out")
 def masked_fill_tensor(call, draw, name):
     for dtype in ALL:
-        call(
-            draw.tensor((3, 5), dtype),
-            draw.tensor((5,), torch.bool),
-            draw.tensor((), dtype),
-            may_refuse="complex" if dtype in COMPLEX else None,
-        )
+        call(draw.tensor((3, 5), dtype), draw.tensor((5,), torch.bool), draw.tensor((), dtype))
     call(draw.tensor((3, 5)), draw.tensor((5,), torch.bool), draw.tensor((), torch.int32))
     call(draw.tensor((3, 5)), draw.tensor((5,), torch.bool), draw.tensor((5,)), refuses=True)
 
@@ -477,7 +482,7 @@ def copy(call, draw, name):
             src = draw.tensor((3,), b)
             if b in COMPLEX and a not in COMPLEX:
                 continue  # PyTorch drops the imaginary part, with a warning
-            call(x, src, may_refuse="complex" if COMPLEX[0] in (a, b) or COMPLEX[1] in (a, b) else None)
+            call(x, src)
     call(draw.tensor((2, 3)), draw.edges(torch.float32)[:3])
     call(draw.tensor(NHWC, order="nhwc"), draw.tensor(NHWC))
     call(draw.tensor((2, 3)), draw.tensor((2,)), refuses=True)
@@ -505,7 +510,7 @@ def to_copy(call, draw, name):
         (torch.bool, torch.complex128),
     ):
         x = draw.tensor((5,), a)
-        call(x, want=x.to(b), may_refuse="complex")
+        call(x, want=x.to(b))
     x = draw.tensor(NHWC)
     call(x, memory_format=torch.channels_last, want=x.to(memory_format=torch.channels_last))
     call(x.contiguous(memory_format=torch.channels_last), memory_format=torch.contiguous_format, want=x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from vectors import ALL, COMPLEX, FLOATS, INTS, REALS, vectors
+from vectors import ALL, FLOATS, INTS, REALS, vectors
 
 BEYOND = [
     (torch.uint8, 256),
@@ -31,16 +31,12 @@ FITS = [
 NHWC = (2, 3, 4, 5)
 
 
-def gap(dtype):
-    return "complex" if dtype in COMPLEX else None
-
-
 @vectors("aten::full.out")
 def full(call, draw, name):
     for dtype in ALL:
         for sizes in ([], [3], [2, 3], [0, 2]):
             for number in (0, 2, True, 1.5):
-                call(sizes, number, dtypes=dtype, may_refuse=gap(dtype))
+                call(sizes, number, dtypes=dtype)
     for dtype, number in FITS:
         call([3], number, dtypes=dtype)
     for dtype, number in BEYOND:
@@ -52,8 +48,8 @@ def full(call, draw, name):
 def full_like(call, draw, name):
     for dtype in ALL:
         for shape in ((), (3,), (2, 3), (0, 2)):
-            call(draw.tensor(shape, dtype), 2, may_refuse=gap(dtype))
-            call.attempt(draw.tensor(shape, dtype), 1.5, dtypes=dtype, may_refuse=gap(dtype))
+            call(draw.tensor(shape, dtype), 2)
+            call.attempt(draw.tensor(shape, dtype), 1.5, dtypes=dtype)
     for dtype, number in FITS:
         call(draw.tensor((3,), dtype), number)
     for dtype, number in BEYOND:
@@ -65,8 +61,8 @@ def full_like(call, draw, name):
 def fill(call, draw, name):
     for dtype in ALL:
         for number in (0, 2, True, 1.5):
-            call(draw.tensor((2, 3), dtype), number, may_refuse=gap(dtype))
-        call(draw.tensor((), dtype), 1, may_refuse=gap(dtype))
+            call(draw.tensor((2, 3), dtype), number)
+        call(draw.tensor((), dtype), 1)
     for dtype, number in FITS:
         call(draw.tensor((3,), dtype), number)
     for dtype, number in BEYOND:
@@ -77,7 +73,7 @@ def fill(call, draw, name):
 def fill_tensor(call, draw, name):
     for dtype in ALL:
         for other in (dtype, torch.float32, torch.int64, torch.bool):
-            call(draw.tensor((2, 3), dtype), draw.tensor((), other, 0, 3), may_refuse=gap(dtype))
+            call(draw.tensor((2, 3), dtype), draw.tensor((), other, 0, 3))
     call(draw.tensor((2, 3)), draw.tensor((2,)), refuses=True)
 
 
@@ -85,7 +81,7 @@ def fill_tensor(call, draw, name):
 def scalar_tensor(call, draw, name):
     for dtype in ALL:
         for number in (0, 2, True, 1.5):
-            call(number, want=torch.scalar_tensor(number, dtype=dtype), may_refuse=gap(dtype))
+            call(number, want=torch.scalar_tensor(number, dtype=dtype))
     for dtype, number in FITS:
         call(number, want=torch.scalar_tensor(number, dtype=dtype))
     for dtype, number in BEYOND[:-1]:
@@ -96,7 +92,7 @@ def scalar_tensor(call, draw, name):
 def constants(call, draw, name):
     for dtype in ALL:
         for sizes in ([], [3], [2, 3], [0, 2]):
-            call(sizes, dtypes=dtype, may_refuse=gap(dtype))
+            call(sizes, dtypes=dtype)
     call([-1, 2], dtypes=torch.float32, refuses=True)
 
 
@@ -113,7 +109,7 @@ def empty(call, draw, name):
 def constants_like(call, draw, name):
     for dtype in ALL:
         for shape in ((), (3,), (2, 3), (0, 2)):
-            call(draw.tensor(shape, dtype), may_refuse=gap(dtype))
+            call(draw.tensor(shape, dtype))
     call(draw.tensor(NHWC, order="nhwc"))
 
 
@@ -158,7 +154,7 @@ def linspace(call, draw, name):
 def eye(call, draw, name):
     for dtype in ALL:
         for n in (0, 1, 4):
-            call(n, dtypes=dtype, may_refuse=gap(dtype))
+            call(n, dtypes=dtype)
     call(-1, dtypes=torch.float32, refuses=True)
 
 

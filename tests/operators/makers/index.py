@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from vectors import ALL, COMPLEX, FLOATS, INTS, REALS, vectors
+from vectors import ALL, FLOATS, INTS, REALS, vectors
 
 SOME = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool, torch.float64, torch.complex64]
 INDEX = [torch.int64, torch.int32]
@@ -68,27 +68,9 @@ def index(call, draw, name):
 def index_put(call, draw, name):
     for dtype in ALL:
         for accumulate in (False, True):
-            call(
-                draw.tensor((4, 5), dtype),
-                [torch.tensor([0, -1, 2])],
-                draw.tensor((3, 5), dtype),
-                accumulate,
-                may_refuse="complex" if dtype in COMPLEX else None,
-            )
-            call(
-                draw.tensor((4, 5), dtype),
-                [None, torch.tensor([4, 0])],
-                draw.tensor((), dtype),
-                accumulate,
-                may_refuse="complex" if dtype in COMPLEX else None,
-            )
-            call(
-                draw.tensor((4, 5), dtype),
-                [draw.tensor((4, 5), torch.bool)],
-                draw.tensor((1,), dtype),
-                accumulate,
-                may_refuse="complex" if dtype in COMPLEX else None,
-            )
+            call(draw.tensor((4, 5), dtype), [torch.tensor([0, -1, 2])], draw.tensor((3, 5), dtype), accumulate)
+            call(draw.tensor((4, 5), dtype), [None, torch.tensor([4, 0])], draw.tensor((), dtype), accumulate)
+            call(draw.tensor((4, 5), dtype), [draw.tensor((4, 5), torch.bool)], draw.tensor((1,), dtype), accumulate)
     call(draw.tensor((4, 5)), [torch.tensor([1, 1, 1]), torch.tensor([2, 2, 2])], draw.tensor((3,)), True)
     call(draw.tensor((4, 5, 3)), [torch.tensor([[0], [3]]), None, torch.tensor([1, 2])], draw.tensor((2, 2, 5)))
     call(draw.tensor((4, 5)), [draw.index((0,), 4)], draw.tensor((0, 5)))
@@ -117,10 +99,9 @@ def gather(call, draw, name):
 @vectors("aten::scatter.src_out", "aten::scatter_add.out")
 def scatter(call, draw, name):
     for dtype in ALL:
-        options = {"may_refuse": "complex" if dtype in COMPLEX else None}
-        call(draw.tensor((4, 5), dtype), 0, torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 1]]), draw.tensor((2, 5), dtype), **options)
-        call(draw.tensor((4, 5), dtype), 1, torch.tensor([[0, 4], [2, 1]]), draw.tensor((3, 2), dtype), **options)
-        call(draw.tensor((5,), dtype), -1, torch.tensor([4, 0]), draw.tensor((2,), dtype), **options)
+        call(draw.tensor((4, 5), dtype), 0, torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 1]]), draw.tensor((2, 5), dtype))
+        call(draw.tensor((4, 5), dtype), 1, torch.tensor([[0, 4], [2, 1]]), draw.tensor((3, 2), dtype))
+        call(draw.tensor((5,), dtype), -1, torch.tensor([4, 0]), draw.tensor((2,), dtype))
     if "add" in name:
         call(draw.tensor((5,)), 0, torch.zeros(7, dtype=torch.int64), draw.tensor((7,)))
     call(draw.tensor(()), 0, torch.tensor(0), draw.tensor(()))
@@ -134,9 +115,8 @@ def scatter(call, draw, name):
 @vectors("aten::scatter.value_out")
 def scatter_value(call, draw, name):
     for dtype in ALL:
-        options = {"may_refuse": "complex" if dtype in COMPLEX else None}
-        call(draw.tensor((4, 5), dtype), 0, draw.index((2, 5), 4), 1, **options)
-        call(draw.tensor((4, 5), dtype), 1, draw.index((3, 2), 5), True, **options)
+        call(draw.tensor((4, 5), dtype), 0, draw.index((2, 5), 4), 1)
+        call(draw.tensor((4, 5), dtype), 1, draw.index((3, 2), 5), True)
     call(draw.tensor((4, 5)), 0, draw.index((2, 5), 4), -math.inf)
     call(draw.tensor((4, 5)), 0, draw.index((2, 5), 4), 1.5)
     call(draw.tensor((4, 5)), 0, torch.full((2, 2), 4), 1, refuses=True)
@@ -148,9 +128,7 @@ def scatter_value(call, draw, name):
 def nonzero(call, draw, name):
     for dtype in ALL:
         for shape in ((9,), (3, 4), (2, 2, 3), (0, 2)):
-            call(
-                draw.tensor(shape, dtype, -1, 1), bounds=(math.prod(shape), len(shape)), may_refuse="complex" if dtype in COMPLEX else None
-            )
+            call(draw.tensor(shape, dtype, -1, 1), bounds=(math.prod(shape), len(shape)))
     call(draw.tensor(()), bounds=(1, 0))
     call(torch.tensor(0.0), bounds=(1, 0))
     call(draw.edges(torch.float32), bounds=(30, 1))
