@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import runpy
 import threading
 
 import numpy as np
@@ -407,3 +409,24 @@ def test_features_of_a_tone():
     assert abs(centres[int(np.argmax(features[0, :, 50]))] - 1000) < 60
     assert features.max() - features.min() <= 2.0 + 1e-6  # 8 decades, over 4
     np.testing.assert_allclose(mel_filters(80).sum(1) * 40, 1, atol=0.1)  # triangles of area 1
+
+
+# ---- the example -----------------------------------------------------------------------------------------------------
+
+
+def test_the_story_model_tells_stories():
+    folder = ROOT / "examples/story"
+    llm = LLM(folder / "story.pte", folder / "tokenizer.json")
+    beginning = "Once upon a time there was a brave owl called Rosa."
+    told = [beginning + llm.generate(beginning, temperature=0.7, seed=seed) for seed in range(4)]
+    assert len(set(told)) == 4 and llm.generate(beginning, temperature=0.7, seed=3) == told[3][len(beginning) :]
+    for text in told:
+        assert llm.last.finish_reason == "stop" and text.endswith(".") and 300 < len(text) < 1200
+        assert text.count("Rosa") >= 3 and text.isprintable()
+    known = set(llm.tokenizer.decode(range(llm.tokenizer.vocab_size)))
+    assert set("".join(told)) <= known
+    words = [w.strip('."!?,') for w in " ".join(told).split()]
+    grammar = runpy.run_path(str(folder / "stories.py"))["story"]
+    rng = random.Random(0)
+    vocabulary = {w.strip('."!?,') for _ in range(400) for w in grammar(rng).split()}
+    assert sum(w in vocabulary for w in words) / len(words) > 0.98  # words, not noise
