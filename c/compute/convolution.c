@@ -66,7 +66,10 @@ static size_t product(size_t a, size_t b) { return a != 0 && b > SIZE_MAX / 16 /
 static scratch_plan plan_scratch(const etude_convolution *c, const etude_convolution_plan *plan) {
   scratch_plan s;
   const size_t taps = (size_t)c->kernel_height * c->kernel_width;
-  if (plan->depthwise) {
+  if (plan->winograd != 0) {
+    s.pointers = etude_winograd_scratch_size(c, plan);
+    s.windows = s.last_taps = s.padding = s.block_sums = 0;
+  } else if (plan->depthwise) {
     s.pointers = product(product(c->out_width, taps), sizeof(void *));
     s.windows = s.last_taps = s.padding = s.block_sums = 0;
   } else {
@@ -443,6 +446,8 @@ static size_t work_of(const etude_convolution *c) {
 size_t etude_convolution_parts(const etude_convolution *c, size_t workers) {
   const size_t worthwhile = work_of(c) / MIN_PART_WORK;
   if (workers <= 1 || worthwhile <= 1) return 1;
+  const etude_convolution_plan plan = etude_convolution_plan_of(c);
+  if (plan.winograd != 0) return smaller(etude_winograd_units(c, &plan), workers * PARTS_PER_WORKER);
   return smaller(worthwhile, workers * PARTS_PER_WORKER);
 }
 
@@ -451,6 +456,10 @@ void etude_convolution_run(const etude_convolution *c, const void *packed, const
   const etude_convolution_plan plan = etude_convolution_plan_of(c);
   const scratch_plan s = plan_scratch(c, &plan);
   char *own = (char *)scratch + part * s.size;
+  if (plan.winograd != 0) {
+    etude_winograd_run(c, &plan, packed, io, part, parts, own);
+    return;
+  }
   run r = {0};
   r.c = c;
   r.plan = &plan;

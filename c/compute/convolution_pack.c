@@ -269,5 +269,11 @@ void etude_convolution_pack(const etude_convolution *c, void *packed, const etud
     pack_depthwise(&p, packed, first, end);
     return;
   }
-  for (size_t i = first; i < end; ++i) pack_panel(&p, packed, i);
+  for (size_t i = first; i < end; ++i) {
+    if (plan.winograd != 0) {
+      etude_winograd_pack_panel(c, &plan, weights, packed, i);
+    } else {
+      pack_panel(&p, packed, i);
+    }
+  }
 }

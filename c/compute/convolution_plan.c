@@ -1,7 +1,9 @@
 /* See convolution_plan.h. */
 #include "convolution_plan.h"
 
-#define FEW_BYTES 64 /* of inputs for each tap: merged below this */
+#define WINOGRAD_CHANNELS 16
+#define WINOGRAD_BYTES (5u << 20) /* of transformed weights */
+#define FEW_BYTES 64              /* of inputs for each tap: merged below this */
 
 static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
 
@@ -111,6 +113,18 @@ static size_t upper_bound(const etude_convolution *c, const etude_tile_set *set)
   return bounded(outs, ins > SIZE_MAX / 8 ? SIZE_MAX / 8 : ins + 16, 4);
 }
 
+/* The transforms pay off where there are channels enough; and the larger tiles as long as their weights, 4 times as many
+   as they were, stay in the caches. */
+static uint32_t winograd_tile(const etude_convolution *c) {
+  const bool square = c->kernel_height == 3 && c->kernel_width == 3 && c->stride_height == 1 && c->stride_width == 1 &&
+                      c->dilation_height == 1 && c->dilation_width == 1;
+  if (c->arithmetic != ETUDE_ARITHMETIC_F32 || c->plain || c->transposed || c->groups != 1 || !square) return 0;
+  if (c->in_channels < WINOGRAD_CHANNELS || c->out_channels < WINOGRAD_CHANNELS) return 0;
+  const size_t weights = bounded(c->in_channels, c->out_channels, sizeof(float));
+  if (weights <= WINOGRAD_BYTES / 36) return 4;
+  return weights <= WINOGRAD_BYTES / 16 ? 2 : 0;
+}
+
 etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
   etude_convolution_plan plan = {0};
   plan.tiles = tiles_of(c);
@@ -135,7 +149,12 @@ etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
     plan.packed_size = plan.padding_offset + align_64(c->groups * plan.x_size);
     return plan;
   }
-  if (c->out_channels != 0) plan.padding_offset = align_64(etude_convolution_panels_of(c, &plan, plan.phases).offset);
+  plan.winograd = winograd_tile(c);
+  if (plan.winograd != 0) {
+    plan.padding_offset = etude_winograd_packed_size(c, &plan);
+  } else if (c->out_channels != 0) {
+    plan.padding_offset = align_64(etude_convolution_panels_of(c, &plan, plan.phases).offset);
+  }
   plan.packed_size = plan.padding_offset + align_64(etude_convolution_panel_depth(c, &plan) * plan.x_size);
   return plan;
 }

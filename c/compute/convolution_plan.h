@@ -16,7 +16,8 @@ typedef struct etude_convolution_plan {
   const etude_tiles *tiles;
   const etude_tile_set *set;
   bool depthwise;
-  bool merged; /* a row of the kernel is one tap, as its inputs lie beside each other and are few */
+  bool merged;       /* a row of the kernel is one tap, as its inputs lie beside each other and are few */
+  uint32_t winograd; /* outputs of a tile in each direction; 0 = none of that */
   uint32_t phases;
   size_t x_size, y_size;        /* bytes of an element */
   size_t panels;                /* of a group and phase */
@@ -46,5 +47,14 @@ typedef struct etude_convolution_panels {
 
 etude_convolution_panels etude_convolution_panels_of(const etude_convolution *c, const etude_convolution_plan *plan,
                                                      uint32_t phase);
+
+/* What convolution_winograd.c does of each step, where the plan says so. A run has at most as many parts as units. */
+size_t etude_winograd_packed_size(const etude_convolution *c, const etude_convolution_plan *plan);
+void etude_winograd_pack_panel(const etude_convolution *c, const etude_convolution_plan *plan,
+                               const etude_weights *weights, void *packed, size_t panel);
+size_t etude_winograd_scratch_size(const etude_convolution *c, const etude_convolution_plan *plan);
+size_t etude_winograd_units(const etude_convolution *c, const etude_convolution_plan *plan);
+void etude_winograd_run(const etude_convolution *c, const etude_convolution_plan *plan, const char *packed,
+                        const etude_convolution_io *io, size_t part, size_t parts, char *scratch);
 
 #endif /* ETUDE_COMPUTE_CONVOLUTION_PLAN_H_ */

@@ -12,6 +12,8 @@
 #define VEC_STORE_PART(to, value, count) _mm256_maskstore_ps(to, first_lanes(count), value)
 #define VEC_SPLAT(value) _mm256_set1_ps(value)
 #define VEC_ADD(a, b) _mm256_add_ps(a, b)
+#define VEC_SUB(a, b) _mm256_sub_ps(a, b)
+#define VEC_MUL(a, b) _mm256_mul_ps(a, b)
 #define VEC_MAX(a, b) _mm256_max_ps(a, b)
 #define VEC_MIN(a, b) _mm256_min_ps(a, b)
 #define VEC_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
@@ -199,6 +201,8 @@ const etude_tiles etude_tiles_avx2 = {
      {4, 16, 8, 4, 0, etude_avx2_qb4}},
     {LANES, 8},
     {avx2_depthwise_f32, etude_avx2_depthwise_s8},
+    avx2_winograd_input,
+    avx2_winograd_output,
     avx2_quantize_row,
 };
 
@@ -211,6 +215,8 @@ const etude_tiles etude_tiles_avx_vnni = {
      {4, 16, 8, 4, 0, avx_vnni_qb4}},
     {LANES, 8},
     {avx2_depthwise_f32, etude_avx2_depthwise_s8},
+    avx2_winograd_input,
+    avx2_winograd_output,
     avx2_quantize_row,
 };
 #endif

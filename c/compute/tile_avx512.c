@@ -12,6 +12,8 @@
 #define VEC_STORE_PART(to, value, count) _mm512_mask_storeu_ps(to, first_lanes(count), value)
 #define VEC_SPLAT(value) _mm512_set1_ps(value)
 #define VEC_ADD(a, b) _mm512_add_ps(a, b)
+#define VEC_SUB(a, b) _mm512_sub_ps(a, b)
+#define VEC_MUL(a, b) _mm512_mul_ps(a, b)
 #define VEC_MAX(a, b) _mm512_max_ps(a, b)
 #define VEC_MIN(a, b) _mm512_min_ps(a, b)
 #define VEC_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
@@ -351,6 +353,8 @@ const etude_tiles etude_tiles_avx512 = {
      {4, 16, 8, 4, 0, etude_avx2_qb4}},
     {LANES, 8},
     {avx512_depthwise_f32, etude_avx2_depthwise_s8},
+    avx512_winograd_input,
+    avx512_winograd_output,
     avx512_quantize_row,
 };
 
@@ -362,6 +366,8 @@ const etude_tiles etude_tiles_avx512_vnni = {
      {QB4_ROWS, 32, 16, 4, 0, vnni_qb4}},
     {LANES, 16},
     {avx512_depthwise_f32, vnni_depthwise_s8},
+    avx512_winograd_input,
+    avx512_winograd_output,
     avx512_quantize_row,
 };
 

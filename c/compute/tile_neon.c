@@ -346,6 +346,8 @@ const etude_tiles etude_tiles_dotprod = {
      {QB4_ROWS, 4 * DOT_VECS, 4, 4, 0, dot_qb4}},
     {4, 8},
     {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
+    etude_plain_winograd_input,
+    etude_plain_winograd_output,
     neon_quantize_row,
 };
 
@@ -357,6 +359,8 @@ const etude_tiles etude_tiles_i8mm = {
      {QB4_ROWS, 4 * DOT_VECS, 4, 4, 0, dot_qb4}},
     {4, 8},
     {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
+    etude_plain_winograd_input,
+    etude_plain_winograd_output,
     neon_quantize_row,
 };
 

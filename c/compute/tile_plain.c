@@ -12,6 +12,8 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_LOAD_PART(from, count) load_part(from, count)
 #define VEC_STORE_PART(to, value, count) store_part(to, value, count)
 #define VEC_ADD(a, b) ((a) + (b))
+#define VEC_SUB(a, b) ((a) - (b))
+#define VEC_MUL(a, b) ((a) * (b))
 #define VEC_MAX(a, b) choose_4((a) > (b), a, b)
 #define VEC_MIN(a, b) choose_4((a) < (b), a, b)
 #define LANES 4
@@ -46,6 +48,8 @@ ETUDE_INLINE void store_part(float *to, vec value, uint32_t count) {
 #define VEC_LOAD_PART(from, count) (*(from))
 #define VEC_STORE_PART(to, value, count) (*(to) = (value))
 #define VEC_ADD(a, b) ((a) + (b))
+#define VEC_SUB(a, b) ((a) - (b))
+#define VEC_MUL(a, b) ((a) * (b))
 #define VEC_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define VEC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VEC_FMA(a, b, c) ((a) * (b) + (c))
@@ -208,5 +212,7 @@ const etude_tiles etude_tiles_plain = {
      {TILE_ROWS, INT_COLS, INT_COLS, 1, 0, plain_qb4}},
     {LANES, INT_COLS},
     {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
+    etude_plain_winograd_input,
+    etude_plain_winograd_output,
     plain_quantize_row,
 };

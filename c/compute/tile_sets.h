@@ -7,6 +7,14 @@
 
 #include "isa.h"
 #include "tiles.h"
+#include "winograd.h"
+
+/* Of a loop over the points of a tile. */
+#if defined(__GNUC__)
+#define ETUDE_UNROLL_ALL _Pragma("GCC unroll 36")
+#else
+#define ETUDE_UNROLL_ALL
+#endif
 
 /* The nearest whole number, ties to even, of a value of up to 2^22: above 2^23 floats are whole. */
 static inline int32_t etude_round_small(float value) {
@@ -30,6 +38,8 @@ etude_quantizer etude_quantizer_of(float low, float high);
 void etude_plain_f32(const etude_product_tile *t);
 void etude_plain_depthwise_f32(const etude_depthwise_tile *t);
 void etude_plain_depthwise_s8(const etude_depthwise_tile *t);
+void etude_plain_winograd_input(uint32_t m, float *to, size_t step, const void *const *points, size_t channels);
+void etude_plain_winograd_output(uint32_t m, const etude_winograd_output *tile);
 #if defined(__aarch64__)
 #define ETUDE_PLAIN_F32_TILES {6, 16, 4, 1, 0, etude_plain_f32}
 #endif

@@ -61,6 +61,21 @@ typedef struct etude_depthwise_tile {
   int32_t y_zero, y_low, y_high;
 } etude_depthwise_tile;
 
+/* Winograd's transforms of one tile of m x m outputs (m is 2 or 4) and as many channels as there are; n is m + 2.
+   Points are n x n inputs, line by line, or sums of products; they go to and come from places `step` floats apart. */
+typedef struct etude_winograd_output {
+  const float *sums;
+  size_t step;
+  const float *bias;
+  size_t channels;
+  uint32_t lines, pixels; /* of the tile that are inside the image */
+  float *y;
+  size_t y_line, y_pixel;
+  const float *add;
+  size_t add_line, add_pixel;
+  float low, high;
+} etude_winograd_output;
+
 typedef struct etude_tile_set {
   uint32_t rows, cols; /* of a tile, at most; rows is at most ETUDE_TILE_MAX_ROWS */
   uint32_t lanes;      /* panels are multiples of this many columns wide */
@@ -74,6 +89,8 @@ typedef struct etude_tiles {
   etude_tile_set product[4]; /* by etude_arithmetic */
   uint32_t depthwise_lanes[2];
   void (*depthwise[2])(const etude_depthwise_tile *tile);
+  void (*winograd_input)(uint32_t m, float *to, size_t step, const void *const *points, size_t channels);
+  void (*winograd_output)(uint32_t m, const etude_winograd_output *tile);
   etude_row_scale (*quantize_row)(int8_t *q, const float *x, size_t count);
 } etude_tiles;
 

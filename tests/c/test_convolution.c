@@ -84,6 +84,16 @@ static etude_convolution draw_convolution(etude_arithmetic arithmetic) {
     c.stride_height = c.stride_width = c.dilation_height = c.dilation_width = 1;
     c.in_height += draw(12);
     c.in_width += draw(12);
+    if (draw(8) == 0) { /* with more weights, smaller tiles */
+      c.groups = c.batch = 1;
+      c.in_channels = 180 + draw(20);
+      c.out_channels = 210;
+      c.in_height = c.in_width = 1 + draw(6);
+    } else if (draw(2) == 0) {
+      c.groups = 1;
+      c.in_channels = 16 + draw(30);
+      c.out_channels = 16 + draw(30);
+    }
   }
   c.out_height = out_size(c.transposed, c.in_height, c.kernel_height, c.stride_height, c.dilation_height, c.pad_top);
   c.out_width = out_size(c.transposed, c.in_width, c.kernel_width, c.stride_width, c.dilation_width, c.pad_left);
