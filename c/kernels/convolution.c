@@ -44,10 +44,11 @@ static etude_status read_steps(etude_kernel_context *ctx, etude_value *const *ar
 static etude_status check_tensors(etude_kernel_context *ctx, const etude_tensor *in, const etude_tensor *weight,
                                   const etude_tensor *bias, const etude_tensor *out) {
   const int32_t dtype = in->scalar_type;
-  if (!etude_dtype_is_float(dtype) || weight->scalar_type != dtype || out->scalar_type != dtype ||
-      (bias != NULL && bias->scalar_type != dtype)) {
-    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "convolution of %y by %y to %y: wants one float type for all",
-                             (int)dtype, (int)weight->scalar_type, (int)out->scalar_type);
+  if (!(etude_dtype_is_float(dtype) || etude_dtype_is_int(dtype)) || weight->scalar_type != dtype ||
+      out->scalar_type != dtype || (bias != NULL && bias->scalar_type != dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED,
+                             "convolution of %y by %y to %y: wants one type of floats or integers for all", (int)dtype,
+                             (int)weight->scalar_type, (int)out->scalar_type);
   }
   if (in->rank < 3 || in->rank > 5 || weight->rank != in->rank) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT,
@@ -126,13 +127,30 @@ static etude_volume volume_of(const etude_tensor *tensor) {
 
 /* ---- plain loops, for what is rare ---- */
 
-static double plain_sum(const etude_conv *c, size_t n, size_t group, size_t o, const size_t at[3]) {
+/* A sum of products, of doubles or of integers, which wrap. */
+typedef struct total {
+  double real;
+  uint64_t whole;
+} total;
+
+static void add_products(const etude_conv *c, size_t in, size_t weight, size_t weight_step, total *sum) {
+  for (size_t ic = 0; ic < c->in_channels; ++ic, in += c->in.channel, weight += weight_step) {
+    if (c->whole) {
+      sum->whole += (uint64_t)etude_element_int(c->in.data, c->dtype, in) *
+                    (uint64_t)etude_element_int(c->weight.data, c->dtype, weight);
+    } else {
+      sum->real +=
+          etude_element_double(c->in.data, c->dtype, in) * etude_element_double(c->weight.data, c->dtype, weight);
+    }
+  }
+}
+
+static void plain_sum(const etude_conv *c, size_t n, size_t group, size_t o, const size_t at[3], total *sum) {
   const size_t in_channel = c->transposed ? c->weight.batch : c->weight.channel;
   const size_t out_channel = c->transposed ? c->weight.channel : c->weight.batch;
   const size_t group_step = c->weight.batch * (c->transposed ? c->in_channels : c->out_channels);
   const size_t in_base = n * c->in.batch + group * c->in_channels * c->in.channel;
   const size_t weight_base = group * group_step + o * out_channel;
-  double sum = 0.0;
   size_t k[3], i[3];
   for (k[0] = 0; k[0] < c->weight.sizes[0]; ++k[0]) {
     if (!etude_conv_source(c, 0, at[0], k[0], &i[0])) continue;
@@ -145,28 +163,31 @@ static double plain_sum(const etude_conv *c, size_t n, size_t group, size_t o, c
           in += i[d] * c->in.strides[d];
           weight += k[d] * c->weight.strides[d];
         }
-        for (size_t ic = 0; ic < c->in_channels; ++ic) {
-          sum += etude_element_double(c->in.data, c->dtype, in + ic * c->in.channel) *
-                 etude_element_double(c->weight.data, c->dtype, weight + ic * in_channel);
-        }
+        add_products(c, in, weight, in_channel, sum);
       }
     }
   }
-  return sum;
 }
 
 static void run_plain(const etude_conv *c) {
   const size_t channels = c->groups * c->out_channels, places = etude_volume_positions(&c->out);
   for (size_t n = 0; n < c->batch; ++n) {
     for (size_t oc = 0; oc < channels; ++oc) {
-      const double bias = c->bias == NULL ? 0.0 : etude_element_double(c->bias, c->dtype, oc * c->bias_stride);
+      total bias = {0.0, 0};
+      if (c->bias != NULL && c->whole) bias.whole = (uint64_t)etude_element_int(c->bias, c->dtype, oc * c->bias_stride);
+      if (c->bias != NULL && !c->whole) bias.real = etude_element_double(c->bias, c->dtype, oc * c->bias_stride);
       for (size_t place = 0; place < places; ++place) {
         const size_t w = place % c->out.sizes[2], rest = place / c->out.sizes[2];
         const size_t at[3] = {rest / c->out.sizes[1], rest % c->out.sizes[1], w};
-        const double sum = plain_sum(c, n, oc / c->out_channels, oc % c->out_channels, at);
+        total sum = {0.0, bias.whole};
+        plain_sum(c, n, oc / c->out_channels, oc % c->out_channels, at, &sum);
         size_t out = n * c->out.batch + oc * c->out.channel;
         for (uint32_t d = 0; d < 3; ++d) out += at[d] * c->out.strides[d];
-        etude_element_set_double(c->out.data, c->dtype, out, bias + sum);
+        if (c->whole) {
+          etude_element_set_int(c->out.data, c->dtype, out, (int64_t)sum.whole);
+        } else {
+          etude_element_set_double(c->out.data, c->dtype, out, bias.real + sum.real);
+        }
       }
     }
   }
@@ -174,7 +195,7 @@ static void run_plain(const etude_conv *c) {
 
 static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
   bool done = false;
-  if (c->dtype != ETUDE_DOUBLE) {
+  if (c->dtype != ETUDE_DOUBLE && !c->whole) {
     TRY(etude_conv_depthwise(ctx, c, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
@@ -195,6 +216,7 @@ KERNEL(etude_aten_convolution_out) {
   TRY(check_tensors(ctx, in, weight, bias, out));
   memset(&c, 0, sizeof c);
   c.dtype = in->scalar_type;
+  c.whole = etude_dtype_is_int(c.dtype);
   c.batch = (size_t)in->sizes[0];
   TRY(read_steps(ctx, args, in->rank - 2u, &c));
   TRY(check_channels(ctx, in, weight, bias, groups, &c));

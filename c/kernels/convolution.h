@@ -19,6 +19,7 @@ typedef struct etude_volume {
 
 typedef struct etude_conv {
   int32_t dtype;
+  bool whole;                                      /* integers: only the plain loops know them */
   size_t batch, groups, in_channels, out_channels; /* channels of one group */
   etude_volume in, weight, out; /* weights: [out, in / groups, ...]; transposed [in, out / groups, ...] */
   char *bias;                   /* or NULL */

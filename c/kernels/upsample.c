@@ -205,6 +205,11 @@ static void load_row(const upsampling *u, const room *r, const char *in, int64_t
   }
 }
 
+/* Before fractions are cut: means of bytes are rounded to the nearest. */
+static void round_up_half(float *values, size_t count) {
+  for (size_t i = 0; i < count; ++i) values[i] += 0.5f;
+}
+
 static void weigh_plane(const upsampling *u, const etude_cursor *at, const room *r) {
   const axis *rows = &u->axes[0];
   const size_t width = (size_t)u->axes[1].out_size;
@@ -218,6 +223,7 @@ static void weigh_plane(const upsampling *u, const etude_cursor *at, const room 
     } else {
       weigh_rows_float(rows, o, r->result, r->rows, width);
     }
+    if (u->out->scalar_type == ETUDE_BYTE) round_up_half(r->result, width);
     etude_dtype_convert(row_of(u->out, at->offset[1], o), u->out->scalar_type, (size_t)u->out->strides[3], r->result,
                         u->compute, 1, width);
   }
@@ -261,8 +267,7 @@ static etude_status read_tensors(etude_kernel_context *ctx, etude_value *const *
   TRY(etude_arg_tensor(ctx, args, 0, &u->in));
   TRY(etude_arg_out(ctx, args, out, &u->out));
   const int32_t dtype = u->in->scalar_type;
-  const bool supported = etude_dtype_is_float(dtype) || (dtype == ETUDE_BYTE && u->method == NEAREST);
-  if (!supported || u->out->scalar_type != dtype) {
+  if (!(etude_dtype_is_float(dtype) || dtype == ETUDE_BYTE) || u->out->scalar_type != dtype) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no such upsampling of %y to %y", (int)dtype,
                              (int)u->out->scalar_type);
   }

@@ -30,12 +30,14 @@ CALLS = [
 def convolution(call, draw, name):
     for dtype in FLOATS:
         for x, w, *numbers in CALLS:
-            out = w[1] * numbers[6 - 1] if numbers[3] else w[0]
+            out = w[1] * numbers[5] if numbers[3] else w[0]
             call(draw.tensor(x, dtype), draw.tensor(w, dtype), draw.tensor((out,), dtype), *numbers, **NEAR.get(dtype, {}))
             call(draw.tensor(x, dtype), draw.tensor(w, dtype), None, *numbers, **NEAR.get(dtype, {}))
     for dtype in (torch.int32, torch.int64, torch.int8, torch.uint8):
-        for x, w, *numbers in CALLS[:9]:
-            call(draw.tensor(x, dtype), draw.tensor(w, dtype), None, *numbers, may_refuse="integers")
+        for x, w, *numbers in CALLS:
+            out = w[1] * numbers[5] if numbers[3] else w[0]
+            call(draw.tensor(x, dtype), draw.tensor(w, dtype), None, *numbers)
+            call(draw.tensor(x, dtype), draw.tensor(w, dtype), draw.tensor((out,), dtype), *numbers)
     for x, w, *numbers in CALLS[3:9]:
         image = draw.tensor(x, order="nhwc")
         call(image, laid(draw.tensor(w), "nhwc"), None, *numbers, order="nhwc", **NEAR[torch.float32])

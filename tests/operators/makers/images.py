@@ -40,7 +40,7 @@ def bilinear(call, draw, name):
     for dtype in [*FLOATS, torch.uint8]:
         for shape, sizes in IMAGES:
             for corners in (False, True):
-                extra = {"may_refuse": "uint8", "atol": 1} if dtype == torch.uint8 else near(dtype)
+                extra = {"atol": 1} if dtype == torch.uint8 else near(dtype)
                 call(draw.tensor(shape, dtype, 0, 200) if dtype == torch.uint8 else draw.tensor(shape, dtype), sizes, corners, **extra)
                 call(draw.tensor(shape, dtype), sizes, corners, sizes[0] / shape[2] + 0.1, sizes[1] / shape[3] - 0.1, **extra)
     call(draw.tensor((1, 2, 3, 4), order="nhwc"), [6, 8], False, **near(torch.float32))
@@ -64,6 +64,8 @@ def antialiased(call, draw, name):
         for shape, sizes in IMAGES:
             for corners in (False, True):
                 call(draw.tensor(shape, dtype), sizes, corners, **near(dtype))
+    for shape, sizes in IMAGES:
+        call(draw.tensor(shape, torch.uint8, 0, 255), sizes, False, atol=1)
     call(draw.tensor((1, 2, 3, 4), torch.float32), [2, 2], False, 0.6, 0.5, **near(torch.float32))
 
 
