@@ -16,7 +16,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = ["base", "hooks", "memory", "tensor", "options", "backend", "kernel", "runtime", "program", "method", "trace", "builtin", "host"]
+HEADERS = [
+    "base", "hooks", "memory", "tensor", "options", "backend", "kernel", "runtime", "program", "method", "trace", "profile",
+    "builtin", "host",
+]  # fmt: skip
 CDEF = ROOT / "python/cffi/etude.cdef"
 CALL_CDEF = ROOT / "python/cffi/call.cdef"
 STUB = ROOT / "python/etude/_etude.pyi"

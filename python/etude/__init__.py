@@ -37,6 +37,7 @@ from etude.metadata import MemoryReport, MethodMeta, TensorInfo, ValueInfo
 from etude.method import Method
 from etude.operators import KernelContext, OperatorRegistry
 from etude.options import Explanation, Option, Options, OptionTable
+from etude.profiling import Profile, ProfileRow, profile
 from etude.program import Program, Segment
 from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBackend
 from etude.runtime import Runtime, kernel, load
@@ -82,6 +83,8 @@ __all__ = [
     "OptionTable",
     "Options",
     "PluginLibrary",
+    "Profile",
+    "ProfileRow",
     "Program",
     "RegisteredBackend",
     "Runtime",
@@ -99,4 +102,5 @@ __all__ = [
     "load",
     "numpy_dtype",
     "option",
+    "profile",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from etude import _arguments, _results, _torch
 from etude._inputs import make_slot
-from etude._lib import ErrorBlock, Handle, Uncopied, ffi, lib, whole
+from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, whole
 from etude.errors import EtudeError, EtudeStateError, EtudeTypeError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
@@ -62,7 +62,7 @@ class Method(Uncopied):
         self._crossing: tuple[Any, ...] = (
             self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
         )  # fmt: skip
-        self._watch: Watch | None = None
+        self._watch: object = None
         handle.keep(self._slots)
 
     @property
@@ -199,11 +199,17 @@ class Method(Uncopied):
         EtudeStateError where the method is traced already, or executing.
         """
         watch = Watch(function)
+        with self.watched(lib.etude_py_trace, watch.handle, watch):
+            yield
+
+    @contextmanager
+    def watched(self, hook: CData, handle: CData, keeper: object) -> Iterator[None]:
+        """A C hook round each instruction; `keeper` is kept alive meanwhile. For `trace` and `etude.profile`."""
         with self.exclusive():
             if self._watch is not None:
                 raise EtudeStateError(f"method '{self._name}' is traced already")
-            self._watch = watch
-            lib.etude_method_set_trace(self._pointer, lib.etude_py_trace, watch.handle)
+            self._watch = keeper
+            lib.etude_method_set_trace(self._pointer, hook, handle)
         try:
             yield
         finally:

@@ -36,6 +36,7 @@ class Layer:
 LAYERS = {
     "core": Layer(FREESTANDING),
     "compute": Layer(FREESTANDING | VECTORS | {"string.h"}, public=set()),
+    "inspect": Layer(FREESTANDING),
     "kernels": Layer(FREESTANDING | MATH | VECTORS | {"string.h"}, below=("compute",)),
     "backends": Layer(FREESTANDING | MATH | HOSTED, below=("compute",), shared={"core/error.h", "core/flatbuf.h"}),
     "platform": Layer(None, public={"etude/base.h"}),

@@ -1,0 +1,180 @@
+"""What the values are: every result of every instruction, copied while a method runs, and where two runs part."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from etude.instructions import Instruction, Value, read_instructions
+from etude.tracing import Event
+
+if TYPE_CHECKING:
+    from etude.method import Method
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An array in numbers; of floats without the NaNs and infinities, which are counted. Complex ones by their magnitude."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    min: float
+    max: float
+    mean: float
+    nans: int
+    infs: int
+
+    def __str__(self) -> str:
+        bad = "".join(f", {n} {what}" for n, what in ((self.nans, "NaN"), (self.infs, "inf")) if n)
+        return f"{self.dtype} {list(self.shape)}: {self.min:.6g} to {self.max:.6g}, mean {self.mean:.6g}{bad}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result of one call: the `place`-th of `instruction`, counted by `run` where a loop comes by again."""
+
+    instruction: int
+    name: str  #: operator or backend
+    value: int  #: number of the value in the method
+    run: int
+    array: Array | None  #: a copy; None where only a summary was asked for
+    summary: Summary
+
+    @property
+    def key(self) -> str:
+        """A name for files: instruction, operator and value."""
+        again = f".{self.run}" if self.run else ""
+        return f"{self.instruction:04d}{again}_{self.name.replace('::', '_').replace('.', '_') or 'move'}_v{self.value}"
+
+    @property
+    def is_finite(self) -> bool:
+        """Neither NaN nor infinity."""
+        return self.summary.nans == 0 and self.summary.infs == 0
+
+
+def summarise(array: Array) -> Summary:
+    """The numbers of an array; bfloat16 may come as its bits."""
+    numbers = array
+    if array.dtype == np.uint16:
+        numbers = (array.astype(np.uint32) << 16).view(np.float32)
+    if numbers.dtype.kind == "c":
+        numbers = np.abs(numbers)
+    floats = np.asarray(numbers, np.float64)
+    finite = floats[np.isfinite(floats)]
+    least, most, mean = (float(finite.min()), float(finite.max()), float(finite.mean())) if finite.size else (0.0, 0.0, 0.0)
+    return Summary(str(array.dtype), array.shape, least, most, mean, int(np.isnan(floats).sum()), int(np.isinf(floats).sum()))
+
+
+def result_places(instruction: Instruction) -> list[int]:
+    """Which arguments of an instruction are its results; of a delegate, which does not say, all may be."""
+    count = len(instruction.arguments)
+    if instruction.kind == "move":
+        return [1]
+    if instruction.kind == "delegate":
+        return list(range(count))
+    if instruction.kind != "kernel" or count == 0:
+        return []
+    last = instruction.arguments[-1]
+    if not last.items:
+        return [count - 1]
+    return list(range(count - 1 - len(last.items), count - 1))
+
+
+def record(
+    method: Method, inputs: Sequence[object], *, instructions: Collection[int] | None = None, summaries: bool = False
+) -> list[Result]:
+    """Execute, and copy the results of each instruction (or of those in `instructions`) as they are made.
+
+    With `summaries`, only numbers are kept of them. A delegate's inputs are left out, its results are there.
+    """
+    known = read_instructions(method._program.pointer, method._index_in_program, method.metadata)
+    found: list[Result] = []
+    runs: dict[int, int] = {}
+    made: set[int] = set()
+    inputs_at = {info.tensor.placement() for info in method.metadata.inputs if info.tensor is not None} - {None}
+
+    def look(event: Event) -> None:
+        if event.moment != "after" or event.node is not None or event.status != 0:
+            return
+        instruction = known[event.instruction]
+        run = runs.get(event.instruction, 0)
+        runs[event.instruction] = run + 1
+        for place in result_places(instruction):
+            value = instruction.arguments[place]
+            is_input = instruction.kind == "delegate" and (value.index in made or _is_given(value, inputs_at))
+            if is_input or (instructions is not None and event.instruction not in instructions):
+                continue
+            array = event.arguments[place]
+            if isinstance(array, np.ndarray):
+                copy = np.array(array)
+                found.append(Result(event.instruction, event.name, value.index, run, None if summaries else copy, summarise(copy)))
+        made.update(instruction.arguments[place].index for place in result_places(instruction))
+
+    with method.trace(look):
+        method.execute(inputs)
+    return found
+
+
+def _is_given(value: Value, inputs_at: Collection[object]) -> bool:
+    """A constant, or an input of the method by its place in planned memory."""
+    tensor = value.info.tensor
+    if tensor is None or not tensor.is_memory_planned():
+        return False
+    return tensor.placement() is None or tensor.placement() in inputs_at
+
+
+def first_not_finite(results: Sequence[Result]) -> Result | None:
+    """The first result with a NaN or an infinity."""
+    return next((result for result in results if not result.is_finite), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two results that belong together, and how far they are apart; `relative` is to the largest magnitude of the first."""
+
+    a: Result
+    b: Result
+    absolute: float
+    relative: float
+
+    def __str__(self) -> str:
+        return f"{self.a.instruction} {self.a.name}: {self.absolute:.3g} apart, {self.relative:.3g} of the largest ({self.a.summary})"
+
+
+def compare(a: Sequence[Result], b: Sequence[Result]) -> list[Difference]:
+    """Pairs of results of two runs, in order: the same operators with results of the same shape, as far as both have them."""
+    keys = [[(r.name, r.summary.shape, r.run) for r in side] for side in (a, b)]
+    matcher = difflib.SequenceMatcher(None, keys[0], keys[1], autojunk=False)
+    return [_difference(a[i + k], b[j + k]) for i, j, size in matcher.get_matching_blocks() for k in range(size)]
+
+
+def _difference(a: Result, b: Result) -> Difference:
+    assert a.array is not None and b.array is not None
+    absolute, relative = distance(a.array, b.array)
+    return Difference(a, b, absolute, relative)
+
+
+def distance(a: Array, b: Array) -> tuple[float, float]:
+    """Largest difference, and that over the largest magnitude of `a`; NaNs and infinities at the same places are equal."""
+    x, y = (np.asarray(_wide(v), np.complex128 if v.dtype.kind == "c" else np.float64) for v in (a, b))
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(x - y)
+    gap[(x == y) | (np.isnan(x) & np.isnan(y))] = 0
+    absolute = float(np.nan_to_num(gap, nan=np.inf, posinf=np.inf).max(initial=0.0))
+    largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
+    return absolute, absolute / largest if largest > 0 else (0.0 if absolute == 0 else float("inf"))
+
+
+def _wide(array: Array) -> Array:
+    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+
+
+def parted(differences: Sequence[Difference], rtol: float) -> Iterator[Difference]:
+    """The pairs that are further apart than `rtol`, in order: the first is where to look."""
+    return (d for d in differences if d.relative > rtol)

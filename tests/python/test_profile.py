@@ -1,0 +1,169 @@
+"""Where the time goes, and what the values are."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+import etude
+from etude import intermediates
+from etude.emit import ProgramBuilder
+from etude.profiling import flops_of
+from paths import CORPUS, PROGRAMS
+
+RNG = np.random.default_rng(5)
+
+
+def deep_network(layers=60, width=16, spoil=None, value=None):
+    """relu(x w + b) again and again; `spoil` names a layer whose weight gets one wrong element."""
+    rng = np.random.default_rng(9)
+    builder = ProgramBuilder()
+    method = builder.method("forward")
+    x = method.input("float32", (2, width))
+    for layer in range(layers):
+        weight = (rng.standard_normal((width, width)) / np.sqrt(width) / 4).astype(np.float32)
+        bias = rng.uniform(0.5, 0.7, width).astype(np.float32)
+        if layer == spoil:
+            weight[3, 5] = weight[3, 5] + 0.5 if value is None else value
+        x = method.call("aten::relu.out", method.call("aten::addmm.out", method.constant(bias), x, method.constant(weight)))
+    method.output(x)
+    return etude.load(builder.to_bytes()).load_method("forward")
+
+
+@pytest.fixture
+def lenet():
+    case = np.load(CORPUS / "lenet.npz")
+    return etude.load(CORPUS / "lenet.pte").load_method("forward", fresh=True), case["forward__in0"]
+
+
+def test_every_instruction_is_counted(lenet):
+    method, x = lenet
+    want = method(x)[0]
+    with etude.profile(method) as p:
+        for _ in range(3):
+            np.testing.assert_array_equal(method(x)[0], want)
+    known = etude.load(CORPUS / "lenet.pte").instructions("forward")
+    assert p.runs == 3
+    assert [(r.instruction, r.name, r.calls) for r in p.rows] == [(i.index, i.name, 3) for i in known]
+    assert all(0 < r.least <= r.mean <= r.most for r in p.rows)
+    assert p.total == sum(r.total for r in p.rows) <= p.seconds * 1e9
+    assert sum(r.total for r in p.by_operator()) == p.total
+    events = list(p.events())
+    assert len(events) == 3 * len(known) and [run for _, run, _, _ in events] == sorted(run for _, run, _, _ in events)
+    assert all(later[2] >= earlier[2] + earlier[3] for earlier, later in itertools.pairwise(events))
+    method(x)
+    assert p.runs == 3  # it is over
+
+
+def test_flops_and_bytes(lenet):
+    method, x = lenet
+    with etude.profile(method) as p:
+        method(x)
+    rows = {r.name: r for r in p.by_operator()}
+    program = etude.load(CORPUS / "lenet.pte").instructions("forward")
+    for i in program:
+        if i.name == "aten::convolution.out":
+            x_, w, out = (i.arguments[k].info.tensor.sizes() for k in (0, 1, -1))
+            assert flops_of(i) == 2 * np.prod(out) * np.prod(w[1:]) and x_[1] == w[1]
+        elif i.name == "aten::addmm.out":
+            m, k = i.arguments[1].info.tensor.sizes()
+            assert flops_of(i) == 2 * m * k * i.arguments[2].info.tensor.sizes()[1]
+        elif i.name == "aten::relu.out":
+            assert flops_of(i) is None
+    relu = next(r for r in p.rows if r.name == "aten::relu.out")
+    tensor = program[relu.instruction].arguments[0].info.tensor
+    assert relu.bytes == 2 * tensor.nbytes()
+    assert rows["aten::convolution.out"].gflops > 0
+
+
+def test_table_and_files(lenet, tmp_path):
+    method, x = lenet
+    with etude.profile(method) as p:
+        method(x)
+    text = p.table()
+    assert "aten::convolution.out" in text and "GFLOP/s" in text
+    shares = [float(m) for m in re.findall(r"([\d.]+)%", text)]
+    assert sum(shares) == pytest.approx(100, abs=0.06 * len(shares))
+    assert p.table("instruction", limit=2).endswith(f"… {len(p.rows) - 2} more")
+    assert "<td>aten::convolution.out</td>" in p._repr_html_()
+    p.save(tmp_path / "p.json")
+    trace = json.loads((tmp_path / "p.json").read_text())
+    complete = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert len(complete) == len(p.rows) and all(e["dur"] > 0 for e in complete)
+    assert trace["otherData"] == json.loads(json.dumps(p.to_dict()))
+    p.save(tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text()
+    assert "@DATA@" not in page and "http" not in page.replace("http-equiv", "")
+    with pytest.raises(etude.EtudeValueError, match=r"ends in \.json"):
+        p.save(tmp_path / "p.txt")
+    with pytest.raises(etude.EtudeValueError, match="by must be"):
+        p.table("time")
+
+
+def test_room_for_events_and_one_at_a_time(lenet):
+    method, x = lenet
+    with etude.profile(method, events=3) as p:
+        with pytest.raises(etude.EtudeStateError, match="traced already"), etude.profile(method):
+            pass
+        method(x)
+    assert len(list(p.events())) == 3 and all(r.calls == 1 for r in p.rows)
+    assert "of 0 executions" not in repr(p)
+
+
+def test_values_are_those_of_numpy():
+    method = deep_network(3)
+    x = RNG.standard_normal((2, 16)).astype(np.float32)
+    results = intermediates.record(method, [x])
+    rng = np.random.default_rng(9)
+    want = []
+    for _ in range(3):
+        w = (rng.standard_normal((16, 16)) / np.sqrt(16) / 4).astype(np.float32)
+        b = rng.uniform(0.5, 0.7, 16).astype(np.float32)
+        want.append(x @ w + b)
+        x = np.maximum(want[-1], 0)
+        want.append(x)
+    assert [r.name for r in results] == ["aten::addmm.out", "aten::relu.out"] * 3
+    for got, right in zip(results, want):
+        np.testing.assert_allclose(got.array, right, rtol=1e-5, atol=1e-6)
+        assert got.summary.max == pytest.approx(right.max(), rel=1e-5)
+    only = intermediates.record(method, [x], instructions=[2], summaries=True)
+    assert [r.instruction for r in only] == [2] and only[0].array is None
+    assert len({r.key for r in results}) == len(results)
+
+
+@pytest.mark.parametrize("layer", [0, 29, 59])
+def test_a_planted_error_is_located(layer):
+    x = RNG.standard_normal((2, 16)).astype(np.float32)
+    right, wrong = (intermediates.record(deep_network(spoil=s), [x]) for s in (None, layer))
+    differences = intermediates.compare(right, wrong)
+    assert len(differences) == 120
+    first = next(intermediates.parted(differences, 1e-5))
+    assert (first.a.instruction, first.a.name) == (2 * layer, "aten::addmm.out")
+    assert all(d.absolute == 0 for d in differences[: 2 * layer])
+
+
+def test_the_first_nan_is_located():
+    x = np.ones((2, 16), np.float32)
+    assert intermediates.first_not_finite(intermediates.record(deep_network(), [x])) is None
+    found = intermediates.first_not_finite(intermediates.record(deep_network(spoil=31, value=np.nan), [x], summaries=True))
+    assert (found.instruction, found.name, found.summary.nans) == (62, "aten::addmm.out", 2)
+
+
+def test_summaries_and_distances():
+    s = intermediates.summarise(np.array([1, np.nan, -3, np.inf], np.float32))
+    assert (s.min, s.max, s.mean, s.nans, s.infs) == (-3, 1, -1, 1, 1)
+    assert intermediates.summarise(np.array([0x3F80, 0x4000], np.uint16)).max == 2  # bfloat16 by its bits
+    assert intermediates.distance(np.array([1.0, np.nan, np.inf]), np.array([1.0, np.nan, np.inf])) == (0, 0)
+    assert intermediates.distance(np.array([2.0, 4.0]), np.array([2.0, 5.0])) == (1, 0.25)
+    assert intermediates.distance(np.array([1.0]), np.array([np.nan])) == (np.inf, np.inf)
+
+
+def test_delegates_results_are_recorded_and_inputs_are_not():
+    method = etude.load(PROGRAMS.parent.parent / "data/prefill_decode.pte").load_method("decode")
+    inputs = [np.zeros(i.tensor.sizes(), i.tensor.numpy_dtype()) for i in method.metadata.inputs]
+    results = intermediates.record(method, inputs)
+    assert [r.name for r in results] == ["ContextBinaryBackend"] * len(method.metadata.outputs)
