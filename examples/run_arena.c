@@ -2,6 +2,8 @@
  *
  *   run_arena ARENA_BYTES MODEL.pte CALLS.raw OUT.raw [DATA.ptd...]
  *
+ * With "exact" for ARENA_BYTES, each method gets an arena of its own, of as many bytes as etude_program_method_memory says.
+ *
  * CALLS.raw says which methods to call, in which order, with which inputs; OUT.raw receives the outputs. All numbers
  * are little-endian:
  *
@@ -27,7 +29,8 @@
 #define MOST_VALUES 64u
 #define MOST_DATA_FILES 4u
 
-static uint8_t arena_memory[ARENA_MOST];
+static uint8_t arena_memory[ARENA_MOST] __attribute__((aligned(ETUDE_MEMORY_ALIGNMENT)));
+static size_t arena_used; /* by the arenas of methods, from the end */
 static uint8_t file_memory[FILES_MOST] __attribute__((aligned(64)));
 static size_t file_memory_used;
 static size_t written; /* bytes of OUT.raw */
@@ -198,8 +201,34 @@ static void put_value(int out, const etude_value *value) {
 typedef struct session {
   etude_program *program;
   etude_method *methods[MOST_METHODS];
+  etude_arena arenas[MOST_METHODS]; /* where each method has one */
   uint32_t method_count;
+  bool exact;
 } session;
+
+static uint32_t number_of(const etude_program *program, const char *name) {
+  uint32_t index;
+  etude_error error = ETUDE_ERROR_INIT;
+  check(etude_program_find_method(program, name, &index, &error), &error, name);
+  return index;
+}
+
+/* An arena of exactly the size that the method is said to need. */
+static etude_allocator make_arena(session *s, const char *name) {
+  etude_error error = ETUDE_ERROR_INIT;
+  etude_arena *arena = &s->arenas[s->method_count];
+  etude_memory_info need;
+
+  memset(&need, 0, sizeof need);
+  need.struct_size = (uint32_t)sizeof need;
+  check(etude_program_method_memory(s->program, number_of(s->program, name), &need, &error), &error, name);
+  arena_used += ((size_t)need.peak + ETUDE_MEMORY_ALIGNMENT - 1) & ~(size_t)(ETUDE_MEMORY_ALIGNMENT - 1);
+  if (arena_used > sizeof arena_memory / 2) {
+    die(name, "there is no room for its arena");
+  }
+  etude_arena_init(arena, arena_memory + sizeof arena_memory - arena_used, (size_t)need.peak);
+  return etude_arena_allocator(arena);
+}
 
 static etude_method *find_or_load(session *s, const char *name) {
   etude_error error = ETUDE_ERROR_INIT;
@@ -212,7 +241,13 @@ static etude_method *find_or_load(session *s, const char *name) {
   if (s->method_count == MOST_METHODS) {
     die(name, "too many methods");
   }
-  check(etude_method_load(s->program, name, NULL, &s->methods[s->method_count], &error), &error, name);
+  etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
+  etude_allocator allocator;
+  if (s->exact) {
+    allocator = make_arena(s, name);
+    config.allocator = &allocator;
+  }
+  check(etude_method_load(s->program, name, &config, &s->methods[s->method_count], &error), &error, name);
   return s->methods[s->method_count++];
 }
 
@@ -268,7 +303,7 @@ static void print_memory(const etude_method *method) {
          (unsigned long long)info.peak);
 }
 
-static void run_calls(etude_runtime *runtime, char **paths, int data_count) {
+static void run_calls(etude_runtime *runtime, bool exact, char **paths, int data_count) {
   static session s;
   static etude_data_loader external[MOST_DATA_FILES];
   etude_error error = ETUDE_ERROR_INIT;
@@ -286,6 +321,7 @@ static void run_calls(etude_runtime *runtime, char **paths, int data_count) {
     const reader data = read_file(paths[3 + i]);
     external[i] = etude_data_from_memory(data.at, (size_t)(data.end - data.at));
   }
+  s.exact = exact;
   config.external = external;
   config.external_count = (uint32_t)data_count;
   check(etude_program_load(runtime, &loader, &config, &s.program, &error), &error, paths[0]);
@@ -294,6 +330,10 @@ static void run_calls(etude_runtime *runtime, char **paths, int data_count) {
   }
   for (uint32_t i = s.method_count; i > 0; i--) {
     print_memory(s.methods[i - 1]);
+    if (exact) {
+      const etude_arena *arena = &s.arenas[i - 1];
+      printf("%s: told %zu, used %zu bytes\n", etude_method_name(s.methods[i - 1]), arena->size, arena->peak);
+    }
     etude_method_free(s.methods[i - 1]);
   }
   etude_program_free(s.program);
@@ -312,7 +352,8 @@ int main(int argc, char **argv) {
   if (argc < 5 || argc > 5 + (int)MOST_DATA_FILES) {
     die("usage", "run_arena ARENA_BYTES MODEL.pte CALLS.raw OUT.raw [DATA.ptd...]");
   }
-  arena_bytes = strtoul(argv[1], NULL, 10);
+  const bool exact = strcmp(argv[1], "exact") == 0;
+  arena_bytes = exact ? sizeof arena_memory / 2 : strtoul(argv[1], NULL, 10);
   if (arena_bytes > sizeof arena_memory) {
     die(argv[1], "is more than the static arena");
   }
@@ -321,7 +362,7 @@ int main(int argc, char **argv) {
   check(etude_runtime_create(&allocator, NULL, &runtime, &error), &error, "runtime");
   check(etude_runtime_add_kernels(runtime, kernels, count, &error), &error, "kernels");
   check(etude_register_builtin_backends(runtime, &error), &error, "backends");
-  run_calls(runtime, argv + 2, argc - 5);
+  run_calls(runtime, exact, argv + 2, argc - 5);
   etude_runtime_free(runtime);
   printf("arena: peak %zu of %lu bytes, %zu left after\n", arena.peak, arena_bytes, arena.used);
   return arena.used != 0;

@@ -13,6 +13,7 @@ static etude_status constant_data(etude_builder *b, uint32_t value, const etude_
   const etude_program *program = plan->program;
   etude_place place = {&program->file, 0, 0};
   etude_bytes bytes = {plan->fb.data, plan->fb.size};
+  if (b->dry) return ETUDE_OK;
   if (from->external || program->constant_offsets.at != 0) {
     ETUDE_TRY(etude_plan_locate(plan, from, &place));
     ETUDE_TRY(etude_method_hold_segment(b->method, place.file, place.segment, &bytes, plan->error));
@@ -139,7 +140,7 @@ static etude_status find_kernels(etude_builder *b) {
     op->kernel = etude_runtime_find_operator(runtime, name, overload, &op->table);
     if (op->kernel != NULL) etude_runtime_use_kernels(runtime, op->table, 1);
   }
-  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+  for (uint32_t i = 0; !b->dry && i < method->instruction_count; ++i) {
     const etude_instruction *call = &method->instructions[i];
     if (call->kind == ETUDE_KERNEL_CALL && method->operators[call->index].kernel == NULL)
       return missing_operators(b->plan);

@@ -1,5 +1,6 @@
 /* What a backend may ask while it executes. */
 #include "method.h"
+#include "scratch.h"
 
 const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
 

@@ -3,6 +3,7 @@
 #include "checked.h"
 #include "deps.h"
 #include "method.h"
+#include "scratch.h"
 #include "trace.h"
 
 /* ---- inputs ---- */
@@ -274,9 +275,9 @@ static etude_status instruction_error(const etude_method *method, etude_status s
 }
 
 static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
-  const etude_operator op = method->operators[instruction->index];
-  etude_kernel_call call = {{op.table->self}, method->program->runtime, op.kernel, instruction, method, error};
-  return op.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+  etude_kernel_call call;
+  etude_kernel_call_init(&call, method, instruction, error);
+  return call.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
 }
 
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
@@ -347,7 +348,7 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
       }
       break;
   }
-  etude_method_reset_scratch(method);
+  etude_scratch_reset(method);
   if (status != ETUDE_OK) return instruction_error(method, status, error);
   method->position = next;
   return ETUDE_OK;

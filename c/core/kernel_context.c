@@ -1,6 +1,8 @@
 /* What a kernel may ask while it runs. */
+#include "checked.h"
 #include "deps.h"
 #include "method.h"
+#include "scratch.h"
 
 static const etude_kernel_call *call_of(const etude_kernel_context *ctx) {
   return (const etude_kernel_call *)(const void *)ctx;
@@ -37,6 +39,7 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
     return etude_error_set(call_of(ctx)->error, ETUDE_INVALID_PROGRAM,
                            "the result %T is an argument too, and would change its sizes", out);
   }
+  if (call_of(ctx)->asked != NULL) return etude_tensor_resize(out, sizes, rank, NULL);
   const etude_status status = etude_method_resize(call_of(ctx)->method, out, sizes, rank, call_of(ctx)->error);
   if (status != ETUDE_NOT_SUPPORTED) return status;
   const bool fixed = out->bounds == NULL;
@@ -45,11 +48,27 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
                          sizes, rank, fixed ? "" : "at most ", fixed ? out->sizes : out->bounds, (uint32_t)out->rank);
 }
 
+bool etude_kernel_is_asked(const etude_kernel_context *ctx) { return call_of(ctx)->asked != NULL; }
+
+size_t etude_kernel_ask(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  etude_kernel_call ask = *call_of(ctx);
+  size_t asked = 0;
+  ask.asked = &asked;
+  (void)ask.kernel->function(&ask.ctx, args, arg_count);
+  return asked;
+}
+
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
+  size_t *asked = call_of(ctx)->asked;
+  if (asked != NULL) {
+    *asked = size > SIZE_MAX / 4 || *asked > SIZE_MAX / 4 ? SIZE_MAX / 2
+                                                          : *asked + ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
+    return ETUDE_NO_DATA;
+  }
   void *data = etude_method_scratch(call_of(ctx)->method, size);
   if (data == NULL)
-    etude_error_set(call_of(ctx)->error, ETUDE_OUT_OF_MEMORY, "%z bytes of scratch memory are needed, and can't be had",
-                    size);
+    etude_error_set(call_of(ctx)->error, ETUDE_OUT_OF_MEMORY,
+                    "%z bytes of scratch memory are needed, and can't be had within memory_limit", size);
   return data;
 }
 

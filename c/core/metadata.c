@@ -1,8 +1,8 @@
 /* Queries on a program that look into its plans: what methods take, give and need. Nothing is loaded. */
 #include "checked.h"
 #include "deps.h"
+#include "method.h"
 #include "missing.h"
-#include "needs.h"
 
 /* Of input, output, … number `index` of a plan: does it exist? */
 static etude_status check_index(const etude_plan *plan, const char *what, uint32_t index, uint32_t count) {
@@ -218,11 +218,8 @@ static etude_status open_checked(const etude_program *program, uint32_t method, 
 
 etude_status etude_program_method_memory(const etude_program *program, uint32_t method, etude_memory_info *out_info,
                                          etude_error *error) {
-  etude_plan plan;
-  etude_plan_counts counts;
   etude_memory_info info;
-  ETUDE_TRY(open_checked(program, method, &plan, &counts, error));
-  etude_plan_memory(&plan, &counts, &info);
+  ETUDE_TRY(etude_method_needs(program, method, &info, error));
   etude_struct_write(out_info, &info, sizeof info);
   return ETUDE_OK;
 }

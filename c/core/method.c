@@ -1,4 +1,4 @@
-/* A method's memory and life: what it takes, planned buffers, storage of single tensors, scratch; loading, freeing. */
+/* A method's memory and life: what it takes, planned buffers, storage of single tensors; loading, freeing. */
 #include "method.h"
 
 #include "build.h"
@@ -9,6 +9,7 @@
 #include "lifetime.h"
 #include "needs.h"
 #include "options.h"
+#include "scratch.h"
 #include "segment.h"
 #include "state.h"
 
@@ -93,49 +94,6 @@ etude_status etude_method_resize(etude_method *method, etude_tensor *tensor, con
                          tensor->capacity);
 }
 
-/* ---- scratch ---- */
-
-/* Bytes from a block's header to its memory. */
-enum { SCRATCH_HEAD = ETUDE_ALIGN_UP(sizeof(etude_scratch_block), ETUDE_MEMORY_ALIGNMENT) };
-
-/* Put memory into service as the first block, without its last bytes where these do not fill a unit. */
-static etude_scratch_block *add_scratch(etude_method *method, void *memory, size_t size) {
-  etude_scratch_block *block = memory;
-  block->next = method->scratch;
-  block->size = (size - SCRATCH_HEAD) & ~(size_t)(ETUDE_MEMORY_ALIGNMENT - 1);
-  block->used = 0;
-  method->scratch = block;
-  return block;
-}
-
-/* The caller's scratch memory; too little is as good as none. */
-static void adopt_scratch(etude_method *method, etude_buffer given) {
-  const uintptr_t start = ETUDE_ALIGN_UP((uintptr_t)given.data, ETUDE_MEMORY_ALIGNMENT);
-  const size_t lost = (size_t)(start - (uintptr_t)given.data);
-  if (given.data == NULL || given.size < lost + SCRATCH_HEAD + ETUDE_MEMORY_ALIGNMENT) return;
-  method->given_scratch = add_scratch(method, (void *)start, given.size - lost);
-}
-
-void *etude_method_scratch(etude_method *method, size_t size) {
-  if (size == 0 || size > SIZE_MAX / 4) return NULL;
-  const size_t wanted = ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
-  etude_scratch_block *block = method->scratch;
-  while (block != NULL && block->size - block->used < wanted) block = block->next;
-  if (block == NULL) {
-    void *memory = etude_alloc_block(&method->allocator, SCRATCH_HEAD + wanted, NULL);
-    if (memory == NULL) return NULL;
-    block = add_scratch(method, memory, SCRATCH_HEAD + wanted);
-    method->scratch_bytes += SCRATCH_HEAD + wanted;
-  }
-  uint8_t *data = (uint8_t *)block + SCRATCH_HEAD + block->used;
-  block->used += wanted;
-  return data;
-}
-
-void etude_method_reset_scratch(etude_method *method) {
-  for (etude_scratch_block *block = method->scratch; block != NULL; block = block->next) block->used = 0;
-}
-
 /* ---- planned buffers ---- */
 
 static etude_status check_given(const etude_planned_buffer *buffer, uint32_t index, etude_buffer given,
@@ -206,7 +164,6 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
 /* ---- life ---- */
 
 static etude_status check_limit(const etude_plan *plan, uint64_t needed, uint64_t limit) {
-  if (limit == 0) limit = ETUDE_DEFAULT_MEMORY_LIMIT;
   if (needed <= limit && needed <= SIZE_MAX / 2) return ETUDE_OK;
   return etude_error_about(
       plan->error, ETUDE_OUT_OF_MEMORY, plan->name,
@@ -215,11 +172,12 @@ static etude_status check_limit(const etude_plan *plan, uint64_t needed, uint64_
 }
 
 /* The method object in a block of its own, with all of its arrays, empty. */
-static etude_method *new_method(etude_builder *builder, const etude_plan_counts *counts,
-                                const etude_method_config *config, uint64_t size, etude_program *program) {
+static etude_status new_method(etude_builder *builder, const etude_plan_counts *counts,
+                               const etude_method_config *config, uint64_t size) {
+  etude_program *program = (etude_program *)(uintptr_t)builder->plan->program;
   const etude_allocator parent = config->allocator != NULL ? *config->allocator : program->allocator;
   uint8_t *block = etude_alloc_zeros(&parent, size, builder->plan->error);
-  if (block == NULL) return NULL;
+  if (block == NULL) return ETUDE_OUT_OF_MEMORY;
   etude_method *method = (etude_method *)(void *)block;
   const etude_allocator counting = {method, counting_alloc, counting_free};
   builder->method = method;
@@ -231,18 +189,40 @@ static etude_method *new_method(etude_builder *builder, const etude_plan_counts 
   method->block_size = method->allocated = method->peak = (size_t)size;
   method->instruction_limit =
       config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
-  adopt_scratch(method, config->scratch);
-  return method;
+  method->memory_limit = config->memory_limit != 0 ? config->memory_limit : ETUDE_DEFAULT_MEMORY_LIMIT;
+  etude_scratch_adopt(method, config->scratch);
+  return ETUDE_OK;
+}
+
+/* From a plan that has been checked: all that needs no data. What the method will take is found on the way, and held
+   against the limit before it is taken. */
+static etude_status prepare(etude_builder *builder, uint32_t index, const etude_method_config *config,
+                            etude_memory_info *memory) {
+  etude_plan *plan = builder->plan;
+  etude_plan_counts counts;
+  ETUDE_TRY(etude_plan_check(plan, &counts));
+  etude_plan_memory(plan, &counts, memory);
+  const uint64_t limit = config->memory_limit != 0 ? config->memory_limit : ETUDE_DEFAULT_MEMORY_LIMIT;
+  ETUDE_TRY(check_limit(plan, memory->total, limit));
+  ETUDE_TRY(new_method(builder, &counts, config, memory->structures));
+  builder->method->index = index;
+  ETUDE_TRY(etude_method_build(builder));
+  ETUDE_TRY(etude_method_analyse(builder->method, plan));
+  etude_memory_add(memory, &memory->unplanned, builder->method->copy_bytes);
+  etude_memory_add(memory, &memory->scratch, etude_scratch_measure(builder->method));
+  const uint64_t analysed =
+      ETUDE_MEMORY_ALIGNMENT + etude_arena_cost(memory->structures) + etude_arena_cost(etude_analysis_size(&counts));
+  if (memory->peak < analysed) memory->peak = analysed;
+  return check_limit(plan, memory->total, limit);
 }
 
 static etude_status fill(etude_builder *builder, const etude_method_config *config) {
   etude_method *method = builder->method;
   etude_plan *plan = builder->plan;
-  ETUDE_TRY(etude_method_build(builder));
-  ETUDE_TRY(etude_method_analyse(method, plan));
   if (method->copy_bytes > 0) {
     method->copies = etude_alloc_zeros(&method->allocator, method->copy_bytes, plan->error);
     if (method->copies == NULL) return ETUDE_OUT_OF_MEMORY;
+    method->unplanned_bytes = method->copy_bytes;
     ETUDE_TRY(etude_method_analyse(method, plan));
   }
   ETUDE_TRY(place_planned(method, plan, config));
@@ -250,29 +230,22 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
 }
 
-/* From a plan that has been checked. */
-static etude_status load(etude_program *program, etude_plan *plan, uint32_t index, const etude_plan_counts *counts,
-                         const etude_method_config *config, etude_method **out_method) {
+static etude_status load(etude_plan *plan, uint32_t index, const etude_method_config *config,
+                         etude_method **out_method) {
   etude_memory_info memory;
-  etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL};
-  etude_plan_memory(plan, counts, &memory);
-  ETUDE_TRY(check_limit(plan, memory.total, config->memory_limit));
-  etude_method *method = new_method(&builder, counts, config, memory.structures, program);
-  etude_status status = ETUDE_OUT_OF_MEMORY;
-  size_t had = 0;
-  if (method != NULL) {
-    method->index = index;
-    status = fill(&builder, config);
-    if (status == ETUDE_OK) {
-      *out_method = method;
-      return ETUDE_OK;
-    }
-    had = method->allocated;
-    etude_method_free(method);
+  etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL, false};
+  memset(&memory, 0, sizeof memory);
+  etude_status status = prepare(&builder, index, config, &memory);
+  if (status == ETUDE_OK) status = fill(&builder, config);
+  if (status == ETUDE_OK) {
+    *out_method = builder.method;
+    return ETUDE_OK;
   }
   if (status == ETUDE_OUT_OF_MEMORY) {
-    etude_error_append(plan->error, " (the method needs %l bytes in all, and had got %z)", (int64_t)memory.total, had);
+    etude_error_append(plan->error, " (the method needs %l bytes in all, and had got %z)", (int64_t)memory.total,
+                       builder.method != NULL ? builder.method->allocated : 0);
   }
+  etude_method_free(builder.method);
   return etude_error_within(plan->error, status, plan->name, "method %q: ", plan->name);
 }
 
@@ -281,23 +254,29 @@ etude_status etude_method_load(etude_program *program, const char *name, const e
   etude_method_config settings;
   uint32_t index;
   etude_plan plan;
-  etude_plan_counts counts;
   etude_struct_read(&settings, sizeof settings, config);
   ETUDE_TRY(etude_program_find_method(program, name, &index, error));
   ETUDE_TRY(etude_plan_open(program, index, &plan, error));
-  ETUDE_TRY(etude_plan_check(&plan, &counts));
-  return load(program, &plan, index, &counts, &settings, out_method);
+  return load(&plan, index, &settings, out_method);
+}
+
+etude_status etude_method_needs(const etude_program *program, uint32_t index, etude_memory_info *out,
+                                etude_error *error) {
+  etude_plan plan;
+  etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
+  config.memory_limit = UINT64_MAX;
+  ETUDE_TRY(etude_plan_open(program, index, &plan, error));
+  etude_builder builder = {&plan, NULL, NULL, NULL, NULL, NULL, true};
+  const etude_status status = prepare(&builder, index, &config, out);
+  etude_method_free(builder.method);
+  return status;
 }
 
 void etude_method_free(etude_method *method) {
   if (method == NULL) return;
   etude_method_destroy_delegates(method);
   etude_option_rows_free(&method->allocator, method->options);
-  while (method->scratch != NULL) {
-    etude_scratch_block *block = method->scratch;
-    method->scratch = block->next;
-    if (block != method->given_scratch) etude_release(&method->allocator, block, SCRATCH_HEAD + block->size);
-  }
+  etude_scratch_free(method);
   while (method->storage_count > 0) {
     const etude_storage *storage = &method->storage[--method->storage_count];
     etude_release(&method->allocator, storage->data, storage->size);

@@ -4,9 +4,9 @@
 
 #include "plan.h"
 
-/* Scratch memory until etude_method_reset_scratch; NULL when there is none. */
-void *etude_method_scratch(etude_method *method, size_t size);
-void etude_method_reset_scratch(etude_method *method);
+/* What a method will take of its memory, found by building it without data and asking its kernels. */
+etude_status etude_method_needs(const etude_program *program, uint32_t index, etude_memory_info *out,
+                                etude_error *error);
 
 /* Zero planned memory before anything is read or written there; later calls do nothing. A method that is loaded but
    not used touches no pages this way. */

@@ -26,28 +26,31 @@ static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts)
   return sum;
 }
 
+void etude_memory_add(etude_memory_info *memory, uint64_t *region, uint64_t size) {
+  etude_checked_grow(region, size);
+  etude_checked_grow(&memory->total, size);
+  etude_checked_grow(&memory->peak, etude_arena_cost(size));
+}
+
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
   etude_method unused;
-  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL};
+  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL, true};
   memset(out, 0, sizeof *out);
-  out->structures = etude_method_lay_out(&builder, counts, NULL);
-  out->unplanned = counts->unplanned;
-  out->loaded = bytes_to_load(plan, counts);
+  out->peak = ETUDE_MEMORY_ALIGNMENT; /* before the first block */
+  etude_memory_add(out, &out->structures, etude_method_lay_out(&builder, counts, NULL));
+  etude_memory_add(out, &out->loaded, bytes_to_load(plan, counts));
   out->buffer_count = etude_plan_buffer_count(plan);
   for (uint32_t i = 0; i < out->buffer_count; ++i) {
     const uint64_t size = etude_plan_buffer_size(plan, i);
     if (size == 0) continue;
     if (etude_program_shares(plan->program, i)) {
-      etude_checked_grow(&out->shared, etude_program_shared_size(plan->program, i));
+      etude_memory_add(out, &out->shared, etude_program_shared_size(plan->program, i));
+      etude_checked_grow(&out->peak, ETUDE_MEMORY_ALIGNMENT); /* a header */
     } else {
-      etude_checked_grow(&out->planned, size);
+      etude_memory_add(out, &out->planned, size);
     }
   }
-  out->total = out->structures;
-  etude_checked_grow(&out->total, out->unplanned);
-  etude_checked_grow(&out->total, out->shared);
-  etude_checked_grow(&out->total, out->planned);
-  etude_checked_grow(&out->total, out->loaded);
-  out->peak = out->structures + etude_analysis_size(counts);
-  if (out->peak < out->total) out->peak = out->total;
+  out->unplanned = counts->unplanned;
+  etude_checked_grow(&out->total, counts->unplanned);
+  etude_checked_grow(&out->peak, counts->unplanned_cost);
 }

@@ -4,7 +4,17 @@
 
 #include "plan.h"
 
-/* Bytes of a method before loading; `structures` is the size of its block. */
+/* Bytes of a method before loading; `structures` is the size of its block. Their sum is `total`, and `peak` what they
+   take of an arena, a block each. */
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out);
+
+/* Add a block to a region of `memory`, and to the sums. */
+void etude_memory_add(etude_memory_info *memory, uint64_t *region, uint64_t size);
+
+/* What a block takes of an arena: itself, its header, and what is lost before the next one. */
+static inline uint64_t etude_arena_cost(uint64_t size) {
+  const uint64_t unit = ETUDE_MEMORY_ALIGNMENT;
+  return size == 0 ? 0 : (size + 15 + 16 + unit - 1) / unit * unit;
+}
 
 #endif /* ETUDE_CORE_NEEDS_H_ */

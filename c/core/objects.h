@@ -142,8 +142,7 @@ struct etude_init_context {
 
 typedef struct etude_scratch_block {
   struct etude_scratch_block *next;
-  size_t size; /* bytes behind this header */
-  size_t used;
+  size_t size; /* of the block, with this header */
 } etude_scratch_block;
 
 /* A method's input or planned buffer slots. */
@@ -193,11 +192,15 @@ struct etude_method {
   uint32_t storage_capacity;
   etude_storage *storage; /* of tensors without memory, as it is given */
   uint32_t copy_count;
-  etude_alias_copy *copies; /* in order of instructions; the memory of views follows in the same block */
-  size_t copy_bytes;        /* of that block */
-  uint8_t *holds;           /* by number of a segment among those of all files: 1 = the method uses it */
-  etude_scratch_block *scratch;
-  const etude_scratch_block *given_scratch; /* the caller's, not to be freed */
+  etude_alias_copy *copies;          /* in order of instructions; the memory of views follows in the same block */
+  size_t copy_bytes;                 /* of that block */
+  uint8_t *holds;                    /* by number of a segment among those of all files: 1 = the method uses it */
+  etude_buffer scratch;              /* NULL until it is needed */
+  etude_scratch_block *scratch_more; /* what the present instruction takes beyond that */
+  size_t scratch_used;               /* bytes of `scratch` */
+  size_t scratch_sum;                /* bytes that the present instruction takes */
+  size_t scratch_need;               /* the most that an instruction takes, as far as known */
+  bool scratch_given;                /* `scratch` is the caller's, not to be freed */
   struct etude_option_rows *options;
 
   etude_trace trace; /* NULL = nobody watches */
@@ -205,6 +208,7 @@ struct etude_method {
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */
 
   uint64_t instruction_limit;
+  uint64_t memory_limit;
   uint64_t seed;            /* of random numbers */
   uint64_t random_position; /* of the next one */
   etude_allocator parent;   /* the one the caller gave */
@@ -225,7 +229,20 @@ typedef struct etude_kernel_call {
   const etude_instruction *instruction;
   etude_method *method; /* gives memory */
   etude_error *error;
+  size_t *asked; /* not NULL: the kernel is only asked how many bytes of scratch memory it takes */
 } etude_kernel_call;
+
+static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method *method,
+                                          const etude_instruction *instruction, etude_error *error) {
+  const etude_operator *op = &method->operators[instruction->index];
+  call->ctx.self = op->table->self;
+  call->runtime = method->program->runtime;
+  call->kernel = op->kernel;
+  call->instruction = instruction;
+  call->method = method;
+  call->error = error;
+  call->asked = NULL;
+}
 
 struct etude_execute_context {
   etude_method *method;

@@ -84,10 +84,11 @@ typedef struct etude_plan_counts {
   uint32_t pointers; /* list items and arguments */
   uint32_t instructions;
   uint32_t specs;
-  uint32_t work;      /* entries walked */
-  uint32_t searched;  /* inputs that tensors were compared with */
-  bool constants;     /* some tensor stands in the constant segment */
-  uint64_t unplanned; /* bytes of homeless tensors, inputs left out */
+  uint32_t work;           /* entries walked */
+  uint32_t searched;       /* inputs that tensors were compared with */
+  bool constants;          /* some tensor stands in the constant segment */
+  uint64_t unplanned;      /* bytes of homeless tensors, inputs left out */
+  uint64_t unplanned_cost; /* what they take of an arena */
 } etude_plan_counts;
 
 etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error);

@@ -2,7 +2,7 @@
    operators, delegates. After etude_plan_check a method can be built from the plan without further doubt. */
 #include "checked.h"
 #include "deps.h"
-#include "plan.h"
+#include "needs.h"
 
 /* Tables and vectors may be shared, so a small file could describe an enormous plan. An honest entry takes at
    least four bytes of the file of its own: more entries than bytes are refused before they are walked. */
@@ -52,7 +52,9 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   if (tensor.external || tensor.planned) return ETUDE_OK;
   if (tensor.data_index == 0) {
     counts->homeless++;
-    if (!is_input(plan, value, counts)) counts->unplanned += tensor.nbytes;
+    if (is_input(plan, value, counts)) return ETUDE_OK;
+    counts->unplanned += tensor.nbytes;
+    counts->unplanned_cost += etude_arena_cost(tensor.nbytes);
     return ETUDE_OK;
   }
   const bool in_segment = program->constant_offsets.at != 0;

@@ -16,6 +16,11 @@
     if (try_status != ETUDE_OK) return try_status; \
   } while (0)
 
+/* All scratch memory of the call has been taken: a kernel that is only asked how much that is (its traits are
+   etude_asked) ends here, before it looks at any data. */
+#define SCRATCH_TAKEN(ctx)                        \
+  if (etude_kernel_is_asked(ctx)) return ETUDE_OK
+
 /* A number argument: which of the three it is, and its value in both forms. */
 typedef struct etude_scalar {
   int32_t tag; /* ETUDE_VALUE_INT, ETUDE_VALUE_DOUBLE or ETUDE_VALUE_BOOL */

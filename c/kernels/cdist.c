@@ -84,6 +84,7 @@ static etude_status run(etude_kernel_context *ctx, cdist *c) {
     if (count > 0) TRY(etude_scratch_array(ctx, count, sizeof(double), &c->dense[k]));
   }
   TRY(etude_scratch_array(ctx, (uint64_t)c->out->sizes[c->rank - 1], sizeof(double), &c->result));
+  SCRATCH_TAKEN(ctx);
   etude_view_of(&out, c->out);
   out.rank -= 2;
   etude_loop_over(&loop, views, 3);

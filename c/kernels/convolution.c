@@ -199,6 +199,7 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
     TRY(etude_conv_depthwise(ctx, c, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
+  SCRATCH_TAKEN(ctx);
   if (!done) run_plain(c);
   return ETUDE_OK;
 }

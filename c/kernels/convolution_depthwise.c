@@ -172,6 +172,7 @@ static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
   const size_t workers = p->tasks == 1 ? 1 : etude_kernel_worker_count(ctx);
   p->scratch = etude_kernel_scratch(ctx, workers * p->worker_floats * sizeof(float));
   if (p->scratch == NULL) return ETUDE_OUT_OF_MEMORY;
+  SCRATCH_TAKEN(ctx);
   etude_kernel_parallel_for(ctx, p->tasks, plane_task, p);
   return ETUDE_OK;
 }
@@ -243,6 +244,7 @@ static etude_status run_pixels(etude_kernel_context *ctx, const etude_conv *c) {
   p.tasks = count_tasks(c, c->batch * c->out.sizes[1]);
   p.weights = etude_kernel_scratch(ctx, (p.tap_count + 1) * most * sizeof(float));
   if (p.weights == NULL) return ETUDE_OUT_OF_MEMORY;
+  SCRATCH_TAKEN(ctx);
   for (p.first = 0; p.first < c->groups; p.first += p.channels) {
     p.channels = c->groups - p.first < most ? c->groups - p.first : most;
     load_taps(&p);

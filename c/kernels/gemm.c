@@ -409,6 +409,7 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
     if (scratch == NULL) return ETUDE_OUT_OF_MEMORY;
     col = scratch + line;
   }
+  SCRATCH_TAKEN(ctx);
   for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
     for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
       for (size_t j = 0; j < g->n; ++j) {
@@ -470,7 +471,7 @@ etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
   if (g.m == 0 || g.n == 0 || g.batches[0] == 0 || g.batches[1] == 0) return ETUDE_OK;
   if (g.k > SIZE_MAX / 1024) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "inner dimension %z is too large", g.k);
   if (g.c.dtype == ETUDE_DOUBLE || !etude_dtype_is_float(g.c.dtype)) return run_plain(ctx, &g);
-  if (g.base.data != NULL && g.beta.d != 1.0 && g.c.dtype == ETUDE_FLOAT) scale_base(&g);
+  if (g.base.data != NULL && g.beta.d != 1.0 && g.c.dtype == ETUDE_FLOAT && !etude_kernel_is_asked(ctx)) scale_base(&g);
   if (g.k == 0) g.a = g.b = g.c; /* not read, but pointed into */
   flip(&g);
   memset(&p, 0, sizeof p);
@@ -481,6 +482,7 @@ etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
   choose_method(&p);
   divide_work(&p);
   TRY(find_scratch(ctx, &p));
+  SCRATCH_TAKEN(ctx);
   etude_kernel_parallel_for(ctx, p.tasks, run_task, &p);
   return ETUDE_OK;
 }

@@ -203,6 +203,7 @@ KERNEL(etude_aten_grid_sampler_2d_out) {
   TRY(etude_out_resize(ctx, s.out, sizes, 4));
   if (etude_tensor_numel(s.out) == 0) return ETUDE_OK;
   TRY(find_room(ctx, &s));
+  SCRATCH_TAKEN(ctx);
   for (int64_t n = 0; n < s.in->sizes[0]; ++n) sample_image(&s, n);
   return ETUDE_OK;
 }

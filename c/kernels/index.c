@@ -10,8 +10,10 @@
 #include "index.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "index.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 etude_status etude_check_same_dtype(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b) {
   if (a->scalar_type == b->scalar_type) return ETUDE_OK;
@@ -42,6 +44,7 @@ etude_status etude_copy_self(etude_kernel_context *ctx, const etude_tensor *self
   etude_view_of(&from, self);
   etude_view to;
   TRY(etude_out_resize(ctx, out, from.sizes, from.rank));
+  SCRATCH_TAKEN(ctx);
   etude_view_of(&to, out);
   etude_view_copy(out->data, &to, self->data, &from, etude_scalar_size(out->scalar_type));
   return ETUDE_OK;
@@ -66,6 +69,7 @@ static etude_status load_indices(etude_kernel_context *ctx, const etude_tensor *
   }
   if (etude_view_numel(&from) == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)etude_view_numel(&from), sizeof **out, out));
+  SCRATCH_TAKEN(ctx);
   etude_view_convert(*out, ETUDE_LONG, &dense, index->data, index->scalar_type, &from);
   return ETUDE_OK;
 }
@@ -84,6 +88,8 @@ static etude_status load_bools(etude_kernel_context *ctx, const etude_tensor *te
   }
   if (numel == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)numel, 1, out));
+  *out_count = numel; /* where it is not known, the most */
+  SCRATCH_TAKEN(ctx);
   etude_view_convert(*out, ETUDE_BOOL, &dense, tensor->data, tensor->scalar_type, from);
   for (int64_t i = 0; i < numel; ++i) count += (*out)[i] != 0;
   *out_count = count;
@@ -270,6 +276,7 @@ static etude_status select_along(etude_kernel_context *ctx, const etude_view *vi
   s->rest = *view;
   etude_view_remove(&s->rest, dim);
   memcpy(s->sizes, list.sizes, sizeof s->sizes);
+  SCRATCH_TAKEN(ctx);
   for (int64_t i = 0; i < s->count; ++i) {
     if (s->offsets[i] < 0 || s->offsets[i] >= size) return etude_index_error(ctx, s->offsets[i], size);
     s->offsets[i] *= stride;
@@ -286,6 +293,7 @@ KERNEL(etude_aten_embedding_out) {
   etude_view_of(&view, weight);
   if (view.rank != 2) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "expects a matrix, got %T", weight);
   TRY(select_along(ctx, &view, 0, index, &s));
+  SCRATCH_TAKEN(ctx);
   return take(ctx, &s, weight, out);
 }
 
@@ -302,6 +310,7 @@ KERNEL(etude_aten_index_select_out) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T cannot select from %T", index, self);
   }
   TRY(select_along(ctx, &view, dim, index, &s));
+  SCRATCH_TAKEN(ctx);
   s.rank = self->rank == 0 ? 0 : 1;
   s.sizes[0] = s.count;
   return take(ctx, &s, self, out);
@@ -342,6 +351,7 @@ static etude_status add_mask(etude_kernel_context *ctx, const etude_view *self, 
     one->indices = NULL;
     if (count > 0) TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *one->indices, &one->indices));
   }
+  if (etude_kernel_is_asked(ctx)) found = count;
   etude_cursor_start(&at, &loop);
   for (int64_t i = 0; found < count; ++i) {
     for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) a->of[a->count + d].indices[found] = at.index[d];
@@ -429,6 +439,7 @@ static etude_status select_by_tensors(etude_kernel_context *ctx, etude_value *co
   }
   if (s->count == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)s->count, sizeof *s->offsets, &s->offsets));
+  SCRATCH_TAKEN(ctx);
   memset(s->offsets, 0, (size_t)s->count * sizeof *s->offsets);
   for (uint32_t i = 0; i < a.count; ++i) TRY(add_axis(ctx, self, &a.of[i], s));
   return ETUDE_OK;
@@ -441,6 +452,7 @@ KERNEL(etude_aten_index_Tensor_out) {
   TRY(etude_open_pair(ctx, args, arg_count, 4, &self, &out));
   etude_view_of(&view, self);
   TRY(select_by_tensors(ctx, args, &view, &s));
+  SCRATCH_TAKEN(ctx);
   return take(ctx, &s, self, out);
 }
 
@@ -460,6 +472,7 @@ static etude_status index_put(etude_kernel_context *ctx, etude_value *const *arg
   TRY(etude_copy_self(ctx, self, out));
   etude_view_of(&view, out);
   TRY(select_by_tensors(ctx, args, &view, &s));
+  SCRATCH_TAKEN(ctx);
   whole = selected(&s);
   etude_view_of(&from, values);
   if (!broadcast_view(&from, whole.sizes, whole.rank)) {
@@ -498,6 +511,7 @@ KERNEL(etude_aten_nonzero_out) {
   TRY(etude_arg_out(ctx, args, 1, &out));
   etude_view_of(&view, self);
   TRY(load_bools(ctx, self, &view, &bools, &sizes[0]));
+  SCRATCH_TAKEN(ctx);
   sizes[1] = view.rank;
   if (out->scalar_type != ETUDE_LONG) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result must be long, got %T", out);
@@ -547,6 +561,7 @@ KERNEL(etude_aten_masked_select_out) {
   const char *data;
   TRY(etude_open_pair(ctx, args, arg_count, 4, &self, &out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
+  SCRATCH_TAKEN(ctx);
   data = self->data;
   TRY(etude_out_resize(ctx, out, &count, 1));
   etude_loop_over(&loop, views, 1);
@@ -575,6 +590,7 @@ KERNEL(etude_aten_masked_scatter_out) {
   TRY(etude_arg_tensor(ctx, args, 2, &source));
   TRY(etude_check_same_dtype(ctx, source, out));
   TRY(read_masked(ctx, args, self, &view, &bools, &count));
+  SCRATCH_TAKEN(ctx);
   etude_view_of(&from, source);
   if (count > etude_view_numel(&from)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T has too few elements for a mask of %l", source, count);
@@ -614,6 +630,7 @@ KERNEL(etude_aten_repeat_interleave_Tensor_out) {
   if (repeats->rank != 1) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T is not of rank 1", repeats);
   const int64_t count = repeats->sizes[0];
   TRY(load_indices(ctx, repeats, &counts));
+  SCRATCH_TAKEN(ctx);
   for (int64_t i = 0; i < count; ++i) {
     if (counts[i] < 0 || counts[i] > INT32_MAX) return etude_index_error(ctx, counts[i], INT32_MAX);
     total += counts[i];
@@ -745,6 +762,7 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   if (etude_loop_is_empty(&loop) || wanted == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *entries, &entries));
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *spare, &spare));
+  SCRATCH_TAKEN(ctx);
   etude_cursor_start(&at, &loop);
   do {
     const entry *sorted;

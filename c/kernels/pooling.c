@@ -219,6 +219,7 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
   TRY(find_room(ctx, p, &r));
+  SCRATCH_TAKEN(ctx);
   etude_cursor_start(&at, &loop);
   do {
     pool_plane(p, &at, &r);

@@ -16,8 +16,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "reduce.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 enum {
   RUN = 256, /* elements in a run */
@@ -337,6 +339,7 @@ static etude_status run_walk(const request *r, const walk *w) {
   buffer *b;
   if (etude_loop_is_empty(kept)) return ETUDE_OK;
   TRY(etude_scratch_array(r->ctx, 1, sizeof *b, &b));
+  SCRATCH_TAKEN(r->ctx);
   etude_cursor_start(&at, kept);
   do {
     for (int64_t i = 0; i < kept->sizes[inner]; i += w->lanes) {

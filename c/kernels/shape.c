@@ -220,6 +220,7 @@ static etude_status get_rows(const job *j, const void **out) {
   *out = j->self->data;
   if (etude_view_numel(&j->view) == 0 || etude_tensor_is_contiguous(j->self)) return ETUDE_OK;
   TRY(etude_scratch_array(j->ctx, (uint64_t)etude_view_numel(&j->view), size, &rows));
+  SCRATCH_TAKEN(j->ctx);
   etude_view_copy(rows, &dense, j->self->data, &j->view, size);
   *out = rows;
   return ETUDE_OK;
@@ -972,6 +973,7 @@ static etude_status roll_flat(job *j, int64_t shift) {
   TRY(get_rows(j, &rows));
   if (numel == 0) return copy_view(j);
   TRY(etude_scratch_array(j->ctx, (uint64_t)numel, size, &rolled));
+  SCRATCH_TAKEN(j->ctx);
   size *= (size_t)((shift % numel + numel) % numel);
   memcpy(rolled + size, rows, (size_t)numel * etude_scalar_size(j->self->scalar_type) - size);
   memcpy(rolled, (const char *)rows + (size_t)numel * etude_scalar_size(j->self->scalar_type) - size, size);

@@ -102,6 +102,7 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   if (l.in_dtype != ETUDE_FLOAT || l.in_stride != 1 || l.out_stride != 1) {
     TRY(etude_scratch_array(ctx, l.count, l.in_dtype == ETUDE_DOUBLE ? sizeof(double) : sizeof(float), &l.scratch));
   }
+  SCRATCH_TAKEN(ctx);
   etude_view_remove(&in_view, d);
   etude_view_remove(&out_view, d);
   const etude_view *const views[2] = {&in_view, &out_view};

@@ -77,9 +77,8 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop
 void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, const etude_view *src_view,
                      size_t element_size);
 /* Give `out`, which has its sizes, the elements of `self`, of equal number and dtype, in logical order. Takes scratch
-   memory for them where neither is row-major and their sizes differ. */
+   memory for them where neither is row-major and their sizes differ; a kernel that is asked for that ends with it. */
 etude_status etude_copy_reshaped(etude_kernel_context *ctx, const etude_tensor *out, const etude_tensor *self);
-size_t etude_copy_reshaped_scratch(const etude_tensor *out, const etude_tensor *self);
 /* etude_view_copy with conversion between two types of numbers. No stride of `src_view` or `dst_view` is negative. */
 void etude_view_convert(void *dst, int32_t dst_dtype, const etude_view *dst_view, const void *src, int32_t src_dtype,
                         const etude_view *src_view);

@@ -111,15 +111,18 @@ static etude_status place(etude_kernel_context *ctx, const upsampling *u, axis *
   double *weights;
   TRY(etude_scratch_array(ctx, count, sizeof(int64_t), &a->starts));
   TRY(etude_scratch_array(ctx, count, sizeof(int64_t), &a->counts));
+  const bool asked = etude_kernel_is_asked(ctx);
   if (u->method == NEAREST) {
-    place_nearest(u, a);
+    if (!asked) place_nearest(u, a);
     return ETUDE_OK;
   }
   a->width = axis_width(u, a);
   const uint64_t all = count * (uint64_t)a->width; /* both below 2^31 */
   TRY(etude_scratch_array(ctx, all, sizeof(double), &weights));
-  memset(weights, 0, (size_t)all * sizeof *weights);
-  if (u->method == BILINEAR) {
+  if (!asked) memset(weights, 0, (size_t)all * sizeof *weights);
+  if (asked) {
+    /* there is no memory to fill */
+  } else if (u->method == BILINEAR) {
     place_bilinear(u, a, weights);
   } else {
     place_antialiased(u, a, weights);
@@ -127,7 +130,7 @@ static etude_status place(etude_kernel_context *ctx, const upsampling *u, axis *
   a->weights = weights;
   if (u->compute == ETUDE_DOUBLE) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, all, sizeof(float), &a->weights));
-  etude_dtype_convert(a->weights, ETUDE_FLOAT, 1, weights, ETUDE_DOUBLE, 1, (size_t)all);
+  if (!asked) etude_dtype_convert(a->weights, ETUDE_FLOAT, 1, weights, ETUDE_DOUBLE, 1, (size_t)all);
   return ETUDE_OK;
 }
 
@@ -246,6 +249,7 @@ static etude_status run(etude_kernel_context *ctx, upsampling *u) {
   if (etude_tensor_numel(u->out) == 0) return ETUDE_OK;
   for (uint32_t d = 0; d < 2; ++d) TRY(place(ctx, u, &u->axes[d]));
   if (u->method != NEAREST) TRY(find_room(ctx, u, &r));
+  SCRATCH_TAKEN(ctx);
   etude_view_of(&in, u->in);
   etude_view_of(&out, u->out);
   in.rank = out.rank = 2;

@@ -138,10 +138,10 @@ class MemoryReport(NamedTuple):
     shared: int  #: planned buffers that it shares with other methods of the program
     unplanned: int  #: outputs and intermediates without planned memory, at their largest
     loaded: int  #: constants and payloads that had to be read
-    scratch: int  #: after execution: scratch memory of kernels and backends
+    scratch: int  #: scratch memory of kernels: what they say that they will take; after execution what is held, backends included
     delegates: int  #: after loading: what backends allocated
     total: int
-    peak: int  #: after loading: the most that was allocated at one time
+    peak: int  #: before loading: what an arena needs, without backends; after loading: the most that was allocated at one time
 
     @classmethod
     def from_info(cls, info: CData) -> MemoryReport:

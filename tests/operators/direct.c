@@ -8,7 +8,10 @@
 #include "core/checked.h"
 #include "core/error.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5, WORKERS = 3 };
+enum { GUARD = 64, GUARD_BYTE = 0xC3, FILL_BYTE = 0xA5, WORKERS = 3, MOST_HIDDEN = 64 };
+
+/* An address at which nothing can be read or written. */
+#define NO_DATA ((void *)(uintptr_t)ETUDE_MEMORY_ALIGNMENT)
 
 static const size_t MOST_SCRATCH = (size_t)1 << 28;
 
@@ -132,6 +135,7 @@ typedef struct direct_call {
   call_report *report;
   pool scratch;
   bool backwards;
+  bool asking; /* only for scratch memory */
 } direct_call;
 
 static direct_call *call_of(etude_kernel_context *ctx) { return (direct_call *)(void *)ctx; }
@@ -170,6 +174,42 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
   return etude_tensor_resize(out, sizes, rank, call_of(ctx)->error);
 }
 
+bool etude_kernel_is_asked(const etude_kernel_context *ctx) { return seen_call(ctx)->asking; }
+
+/* Data of tensors that a kernel may not look at meanwhile. */
+typedef struct hidden {
+  etude_tensor *tensors[MOST_HIDDEN];
+  void *data[MOST_HIDDEN];
+  uint32_t count;
+} hidden;
+
+static void hide(etude_value *const *args, uint32_t count, hidden *away) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (args[i] == NULL) continue;
+    if (args[i]->tag == ETUDE_VALUE_TENSOR_LIST || args[i]->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST) {
+      hide((etude_value *const *)args[i]->as.items, args[i]->count, away);
+    } else if (args[i]->tag == ETUDE_VALUE_TENSOR && args[i]->as.tensor->data != NO_DATA && away->count < MOST_HIDDEN) {
+      away->tensors[away->count] = args[i]->as.tensor;
+      away->data[away->count++] = args[i]->as.tensor->data;
+      args[i]->as.tensor->data = NO_DATA;
+    }
+  }
+}
+
+size_t etude_kernel_ask(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  etude_error error = ETUDE_ERROR_INIT;
+  call_report report = {0, 0, 0};
+  direct_call ask = *seen_call(ctx);
+  hidden away = {.count = 0};
+  ask.error = &error;
+  ask.report = &report;
+  ask.asking = true;
+  hide(args, arg_count, &away);
+  (void)ask.kernel->function(&ask.context, args, arg_count);
+  for (uint32_t i = 0; i < away.count; ++i) away.tensors[i]->data = away.data[i];
+  return report.scratch_bytes;
+}
+
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   direct_call *call = call_of(ctx);
   if (size == 0 || size > MOST_SCRATCH || call->scratch.bytes > MOST_SCRATCH - size) {
@@ -177,6 +217,7 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
     return NULL;
   }
   call->report->scratch_bytes += ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
+  if (call->asking) return NO_DATA;
   return pool_take(&call->scratch, size);
 }
 

@@ -92,3 +92,25 @@ def test_a_dynamic_result_that_is_its_own_argument_is_refused():
     method = etude.load(program_bytes(model)).load_method("forward")
     with pytest.raises(etude.EtudeProgramError, match="is an argument too"):
         method(np.ones((1, 1, 8, 8), np.float32))
+
+
+def test_scratch_memory_is_the_largest_need_and_told_before():
+    """An embedding of 1 to 4096 tokens takes 8 bytes for each: once for the most, not the sum of all calls."""
+    builder = ProgramBuilder()
+    method = builder.method("forward")
+    tokens = method.input("int64", [4096], dynamic=True)
+    table = method.constant(np.arange(20, dtype=np.float32).reshape(10, 2))
+    method.output(method.call("aten::embedding.out", table, tokens, -1, False, False))
+    program = etude.load(builder.to_bytes())
+    told = program.memory("forward")
+    assert told.scratch == 4096 * 8
+    loaded = program.load_method("forward")
+    assert loaded.memory.scratch == 0
+    for count in [*range(1, 4097, 63), 4096]:
+        (rows,) = loaded(np.arange(count) % 10)
+        np.testing.assert_array_equal(rows, np.arange(20, dtype=np.float32).reshape(10, 2)[np.arange(count) % 10])
+        assert loaded.memory.scratch == told.scratch
+    assert loaded.memory.total == told.total
+    with pytest.raises(etude.EtudeMemoryError, match="memory_limit"):
+        program.load_method("forward", memory_limit=told.total - 1)
+    program.load_method("forward", memory_limit=told.total)

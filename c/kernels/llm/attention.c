@@ -12,7 +12,8 @@
 #include "strided.h"
 
 /* (query, key, value, key_cache, value_cache, …) */
-const etude_kernel_traits etude_updates_two_caches = {.struct_size = sizeof(etude_kernel_traits), .updates = 3u << 3};
+const etude_kernel_traits etude_updates_two_caches = {
+    .struct_size = sizeof(etude_kernel_traits), .updates = 3u << 3, .scratch_need = etude_kernel_ask};
 
 typedef struct call {
   etude_attention attention;
@@ -153,6 +154,7 @@ static etude_status attend(etude_kernel_context *ctx, call *c, const etude_tenso
   const size_t workers = etude_kernel_worker_count(ctx);
   const uint64_t each = (etude_attention_scratch(a) + ETUDE_MEMORY_ALIGNMENT - 1) / ETUDE_MEMORY_ALIGNMENT;
   TRY(etude_scratch_array(ctx, each * workers, ETUDE_MEMORY_ALIGNMENT, &c->scratch));
+  SCRATCH_TAKEN(ctx);
   c->scratch_each = (size_t)each * ETUDE_MEMORY_ALIGNMENT;
   etude_kernel_parallel_for(ctx, etude_attention_units(a), run_task, c);
   return ETUDE_OK;
@@ -202,8 +204,10 @@ KERNEL(etude_llama_sdpa_with_kv_cache) {
                              start, (int64_t)k_cache->sizes[1]);
   }
   TRY(get_options(ctx, args, 5, 7, &c.attention));
-  TRY(etude_cache_update(ctx, k, k_cache, start));
-  TRY(etude_cache_update(ctx, v, v_cache, start));
+  if (!etude_kernel_is_asked(ctx)) {
+    TRY(etude_cache_update(ctx, k, k_cache, start));
+    TRY(etude_cache_update(ctx, v, v_cache, start));
+  }
   return attend(ctx, &c, q, 1, out);
 }
 

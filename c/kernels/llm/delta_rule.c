@@ -100,9 +100,11 @@ KERNEL(etude_llama_gated_delta_rule) {
             (size_t)s[2],     (size_t)s[3], (size_t)depth,
             decay->rank == 4, NULL};
   const size_t heads = (size_t)s[0] * r.heads;
-  if (final != state && etude_tensor_nbytes(state) > 0) memcpy(final->data, state->data, etude_tensor_nbytes(state));
+  if (final != state && etude_tensor_nbytes(state) > 0 && !etude_kernel_is_asked(ctx))
+    memcpy(final->data, state->data, etude_tensor_nbytes(state));
   if (heads * r.values == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)heads * r.values, sizeof(float), &r.scratch));
+  SCRATCH_TAKEN(ctx);
   etude_kernel_parallel_for(ctx, heads, run_head, &r);
   return ETUDE_OK;
 }

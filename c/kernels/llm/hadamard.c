@@ -61,6 +61,7 @@ KERNEL(etude_llama_fast_hadamard_transform) {
   TRY(etude_kernel_resize(ctx, out, in->sizes, in->rank));
   if (!etude_tensor_is_contiguous(out)) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "needs a row-major out");
   TRY(etude_scratch_array(ctx, width, sizeof(double), &row));
+  SCRATCH_TAKEN(ctx);
   const size_t element = etude_scalar_size(in->scalar_type);
   const size_t rows = etude_tensor_numel(in) / width;
   const size_t part = by_28 ? width / ORDER : width;

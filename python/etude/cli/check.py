@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name}: can't run")
             print("\n".join(f"  {problem}" for problem in problems))
         else:
-            print(f"{name}: can run, with {bytes_text(program.memory(name).total)} of memory")
+            print(f"{name}: can run, with {bytes_text(program.memory(name).peak)} of memory")
     return 1 if failed else 0
 
 

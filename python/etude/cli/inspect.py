@@ -202,8 +202,7 @@ def _lines(report: dict[str, Any], width: int | None) -> list[str]:
 
 def _memory_text(memory: dict[str, int]) -> str:
     regions = [f"{name} {bytes_text(size)}" for name, size in memory.items() if size and name not in ("total", "peak")]
-    loading = f", {bytes_text(memory['peak'])} while loading" if memory["peak"] > memory["total"] else ""
-    return f"{bytes_text(memory['total'])} ({', '.join(regions)}){loading}"
+    return f"{bytes_text(memory['total'])} ({', '.join(regions)}), {bytes_text(memory['peak'])} of an arena"
 
 
 def _rows(what: str, values: list[dict[str, Any]]) -> list[str]:
