@@ -35,11 +35,13 @@ def members(body: str) -> list[str]:
     names = []
     for statement in flat.split(";"):
         pointer = re.search(r"\(\*\s*(\w+)\)\s*\(", statement)
-        plain = re.search(r"(\w+)\s*(?:\[[^\]]*\])*\s*$", statement.strip())
         if pointer:
             names.append(pointer[1])
-        elif plain:
-            names.append(plain[1])
+            continue
+        for declared in statement.split(","):
+            plain = re.search(r"(\w+)\s*(?:\[[^\]]*\])*\s*$", declared.strip())
+            if plain:
+                names.append(plain[1])
     return names
 
 

@@ -24,6 +24,7 @@
 #include "etude/memory.h"
 #include "etude/method.h"
 #include "etude/options.h"
+#include "etude/profile.h"
 #include "etude/program.h"
 #include "etude/runtime.h"
 #include "etude/tensor.h"

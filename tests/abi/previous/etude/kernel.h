@@ -54,9 +54,10 @@ typedef struct etude_kernel_traits {
   /**
    * Optional. Bytes of scratch memory that a call with such arguments takes: the sum of what it asks of
    * ::etude_kernel_scratch, each rounded up to ::ETUDE_MEMORY_ALIGNMENT. Asked before anything runs: tensors have
-   * their largest sizes and no data, and a number that the program computes is None. SIZE_MAX where it can't be
-   * told. Of @p ctx only `self` and ::etude_kernel_worker_count may be used. NULL = none is
-   * taken.
+   * their largest sizes, and their data must not be looked at; a number that the program computes is what stands in
+   * the file. SIZE_MAX where it can't be told. Of @p ctx only `self` and ::etude_kernel_worker_count may be used.
+   * ::etude_kernel_ask serves kernels that can be called to tell it. NULL = it is not said: what is taken after all
+   * can be more than ::etude_program_method_memory says.
    */
   size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 } etude_kernel_traits;
@@ -94,6 +95,15 @@ ETUDE_API etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tens
  * where @p size is 0.
  */
 ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
+
+/**
+ * A `scratch_need` that calls the kernel itself, for one that asks ::etude_kernel_is_asked once it has taken all of its
+ * scratch memory, and returns if so.
+ */
+ETUDE_API size_t etude_kernel_ask(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+
+/** Is the kernel only asked what scratch memory it takes? Then it must not look at any data, nor write to the memory. */
+ETUDE_API bool etude_kernel_is_asked(const etude_kernel_context *ctx);
 
 /**
  * Run `task(arg, i, worker)` for every i below @p count, on this thread or on several (::etude_hooks), and return

@@ -216,15 +216,19 @@ typedef struct etude_memory_info {
   uint64_t unplanned;  /**< outputs and intermediates without planned memory, at their bounds */
   uint64_t loaded;     /**< constants and payloads that are read because the loader can't map them; before loading
                             without external data and what backends ask for by name */
-  uint64_t scratch;    /**< after execution: scratch memory in use by kernels and backends */
+  uint64_t scratch;    /**< of kernels and backends: before loading what this build's kernels say they take of it, with
+                            the runtime's number of workers; after execution what is held */
   uint64_t delegates;  /**< after loading: what the backends allocated */
   uint64_t total;
-  uint64_t peak; /**< after loading: the most that was allocated at one time */
+  uint64_t
+      peak; /**< before loading: of an ::etude_arena aligned to ::ETUDE_MEMORY_ALIGNMENT, in which to load and run the
+                      method; after loading: the most that was allocated at one time */
 } etude_memory_info;
 
 /**
- * What loading method @p method would take from its allocator (`shared` and `loaded`: from the program's). Exact, alignment included, for the regions
- * known before loading; `scratch` and `delegates` are 0.
+ * What loading and running method @p method would take from its allocator (`shared` and `loaded`: from the program's), with inputs
+ * of the largest sizes. The method is built for this, without data, in memory of the program, which is given back. What
+ * backends take is not known before loading: `delegates` is 0.
  */
 ETUDE_API etude_status etude_program_method_memory(const etude_program *program, uint32_t method,
                                                    etude_memory_info *out_info, etude_error *error);
