@@ -18,7 +18,6 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import export
 
-
 # ---- networks -------------------------------------------------------------------------------------------------------------------
 
 

@@ -81,7 +81,7 @@ def prepare_imports(runtime):
     elif runtime == "onnx":
         import onnxruntime  # noqa: F401
     else:
-        import executorch.extension.pybindings.portable_lib  # noqa: F401
+        import executorch.extension.pybindings.portable_lib
         import executorch.runtime
         import torch  # noqa: F401
 

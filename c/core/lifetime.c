@@ -49,7 +49,7 @@ static void note_all(etude_analysis *a, const etude_value *value, use how) {
 
 /* Does the kernel say that it changes argument `index` in place? */
 static bool is_updated(const etude_kernel *kernel, uint32_t index) {
-  return index < 32 && (etude_traits_of(kernel).updates >> index & 1u) != 0;
+  return kernel != NULL && kernel->traits != NULL && index < 32 && (kernel->traits->updates >> index & 1u) != 0;
 }
 
 static void note_kernel_call(etude_analysis *a, const etude_instruction *instruction, bool in_place) {
@@ -141,6 +141,12 @@ static void collect(etude_analysis *a, etude_plan *plan) {
   }
   a->at = ETUDE_NEVER;
   for (uint32_t i = 0; i < method->output_count; ++i) note_all(a, method->outputs[i], READ);
+}
+
+uint32_t etude_span_value(const etude_analysis *a, const etude_span *s) {
+  uint32_t value = 0;
+  while (etude_span_of(a, &a->method->values[value]) != s) ++value;
+  return value;
 }
 
 static etude_status clash(const etude_analysis *a, const etude_span *written, const etude_span *kept) {

@@ -1,5 +1,6 @@
 /* See etude/profile.h. Instructions come in the same order at each execution, mostly: a row is looked for behind the one
- * before, so that finding it takes one comparison. */
+ * before, so that finding it takes one comparison. At the first execution they come in the order of their numbers, and
+ * then there is nothing to look for. */
 #include "etude/profile.h"
 
 void etude_profile_start(etude_profile *profile, etude_profile_row *rows, size_t row_capacity,
@@ -17,7 +18,7 @@ static bool is_row_of(const etude_profile_row *row, const etude_event *event) {
 
 /* NULL: there is no room for another one. */
 static etude_profile_row *find_row(etude_profile *profile, const etude_event *event) {
-  for (size_t i = 0; i < profile->row_count; ++i) {
+  for (size_t i = 0; event->instruction < profile->known && i < profile->row_count; ++i) {
     size_t at = profile->next + i;
     if (at >= profile->row_count) at -= profile->row_count;
     if (!is_row_of(&profile->rows[at], event)) continue;
@@ -69,6 +70,7 @@ etude_status etude_profile_trace(void *self, const etude_event *event, etude_err
     profile->rows_missed++;
     return ETUDE_OK;
   }
+  if (event->depth == 0 && event->instruction >= profile->known) profile->known = event->instruction + 1;
   row->calls++;
   row->total += event->duration;
   if (event->duration < row->least) row->least = event->duration;

@@ -49,5 +49,6 @@ def _memory(profile: Profile) -> list[dict[str, Any]]:
         number, offset = tensor.placement()
         memory = memories.setdefault(number, {"id": number + 1, "size": 0, "buffers": []})
         memory["size"] = max(memory["size"], offset + tensor.nbytes())
-        memory["buffers"].append([first, last, offset, max(tensor.nbytes(), 1), index, f"%{index} {tensor}"])
+        text = f"%{index} {tensor.dtype_name()} {list(tensor.sizes())}"
+        memory["buffers"].append([first, last, offset, max(tensor.nbytes(), 1), index, text])
     return [memories[n] for n in sorted(memories)]

@@ -254,7 +254,9 @@ def _count(sizes: Sequence[int]) -> int:
 
 def _shapes(instruction: Instruction) -> str:
     outs = instruction.arguments[-1:] if instruction.kind == "kernel" else ()
-    return ", ".join(str(v.info) for v in outs if v.info.tensor is not None)
+    shown = [v for out in outs for v in ((out, *out.items) if out is not None else ())]
+    tensors = [v.info.tensor for v in shown if v is not None and v.info.tensor is not None]
+    return ", ".join(f"{t.dtype_name()} {list(t.sizes())}" for t in tensors)
 
 
 def flops_of(instruction: Instruction) -> int | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,7 +21,7 @@ from paths import CORPUS, PROGRAMS
 RNG = np.random.default_rng(5)
 
 
-def deep_network(layers=60, width=16, spoil=None, value=None):
+def deep_program(layers=60, width=16, spoil=None, value=None):
     """relu(x w + b) again and again; `spoil` names a layer whose weight gets one wrong element."""
     rng = np.random.default_rng(9)
     builder = ProgramBuilder()
@@ -31,7 +34,11 @@ def deep_network(layers=60, width=16, spoil=None, value=None):
             weight[3, 5] = weight[3, 5] + 0.5 if value is None else value
         x = method.call("aten::relu.out", method.call("aten::addmm.out", method.constant(bias), x, method.constant(weight)))
     method.output(x)
-    return etude.load(builder.to_bytes()).load_method("forward")
+    return builder.to_bytes()
+
+
+def deep_network(*args, **options):
+    return etude.load(deep_program(*args, **options)).load_method("forward")
 
 
 @pytest.fixture
@@ -167,3 +174,103 @@ def test_delegates_results_are_recorded_and_inputs_are_not():
     inputs = [np.zeros(i.tensor.sizes(), i.tensor.numpy_dtype()) for i in method.metadata.inputs]
     results = intermediates.record(method, inputs)
     assert [r.name for r in results] == ["ContextBinaryBackend"] * len(method.metadata.outputs)
+
+
+# ---- from the command line -------------------------------------------------------------------------------------------
+
+
+def command(*arguments, stdin=b""):
+    done = subprocess.run([sys.executable, "-m", "etude", *map(str, arguments)], input=stdin, capture_output=True)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+LENET = CORPUS / "lenet.pte"
+
+
+def test_run_profile(tmp_path):
+    status, out, _ = command("run", LENET, "--profile", "--repeat", 3)
+    assert status == 0 and "aten::convolution.out" in out and "3 executions" in out and "\n12 aten::addmm.out" in out
+    status, out, _ = command("run", LENET, "--profile", tmp_path / "t.json", "--json")
+    report = json.loads(out)
+    assert status == 0 and len(report["profile"]["rows"]) == 13 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    status, _, _ = command("run", LENET, "--profile", tmp_path / "t.html")
+    assert status == 0 and "<canvas" in (tmp_path / "t.html").read_text()
+    assert command("run", LENET, "--profile", tmp_path / "t.doc")[0] == 2
+
+
+def test_run_dump_and_check_finite(tmp_path):
+    status, _, _ = command("run", LENET, "--dump", tmp_path / "d", "--check-finite")
+    lines = (tmp_path / "d/results.txt").read_text().splitlines()
+    assert status == 0 and len(lines) == 19
+    outputs = etude.load(LENET).load_method("forward").execute([standard_normal((2, 1, 28, 28))])
+    np.testing.assert_array_equal(np.load(tmp_path / "d" / lines[-1].split()[0]), outputs[0])
+    np.save(tmp_path / "x.npy", np.full((2, 1, 28, 28), np.inf, np.float32))
+    status, out, _ = command("run", LENET, "--check-finite", "--input", f"0={tmp_path / 'x.npy'}")
+    assert status == 1 and "instruction 0 (aten::convolution.out) is the first" in out
+
+
+def standard_normal(shape):
+    return np.random.default_rng(0).standard_normal(shape, np.float32)
+
+
+def test_compare(tmp_path):
+    right, wrong = tmp_path / "a.pte", tmp_path / "b.pte"
+    right.write_bytes(deep_program())
+    wrong.write_bytes(deep_program(spoil=17))
+    status, out, _ = command("compare", right, wrong, "--rtol", 1e-5)
+    assert status == 1 and "they part at instruction 34 (aten::addmm.out)" in out
+    assert command("compare", right, right)[0] == 0
+    status, out, _ = command("compare", right, wrong, "--json")
+    assert json.loads(out)["apart"][0]["instruction"] == 34
+    method = etude.load(right).load_method("forward")
+    x = standard_normal((2, 16))
+    y = method(x)[0]
+    np.savez(tmp_path / "golden.npz", in0=x, out0=y)
+    assert command("compare", right, tmp_path / "golden.npz")[0] == 0
+    np.savez(tmp_path / "golden.npz", in0=x, out0=y + 1)
+    status, out, _ = command("compare", right, tmp_path / "golden.npz")
+    assert status == 1 and "differs" in out
+    np.savez(tmp_path / "golden.npz", y=y)
+    assert command("compare", right, tmp_path / "golden.npz")[0] == 2
+
+
+def test_sizes_and_pipes(tmp_path):
+    status, out, _ = command("inspect", LENET, "--sizes")
+    assert status == 0 and "constants: 16, 57,960 bytes" in out and "48,000  float32 [40, 300]" in out
+    status, out, _ = command("inspect", LENET, "--sizes", "--json")
+    found = json.loads(out)["sizes"]
+    assert [r["bytes"] for r in found["constants"]] == sorted((r["bytes"] for r in found["constants"]), reverse=True)
+    done = subprocess.run([sys.executable, "-m", "etude", "run", "-", "--output", "-"], input=LENET.read_bytes(), capture_output=True)
+    x = standard_normal((2, 1, 28, 28))
+    want = etude.load(LENET).load_method("forward")(x)[0]
+    np.testing.assert_array_equal(np.load(io.BytesIO(done.stdout))["out0"], want)
+
+
+# ---- inside delegates ------------------------------------------------------------------------------------------------
+
+
+def test_nodes_of_xnnpack_are_listed_inside_their_delegate():
+    case = np.load(CORPUS / "x_mobilenetv2.npz")
+    method = etude.load(CORPUS / "x_mobilenetv2.pte").load_method("forward")
+    x = case["forward__in0"]
+    nodes = []
+    with method.trace(lambda e: e.node is not None and e.moment == "after" and nodes.append((e.name, np.array(e.arguments[-1])))):
+        want = method(x)[0]
+    with etude.profile(method) as p:
+        for _ in range(2):
+            np.testing.assert_array_equal(method(x)[0], want)
+    delegates, inner = ([r for r in p.rows if r.kind == kind] for kind in ("delegate", "node"))
+    assert {r.name for r in delegates} == {"XnnpackBackend"} and {r.instruction for r in inner} == {r.instruction for r in delegates}
+    assert {"Conv2d", "DepthwiseConv2d", "FullyConnected"} <= {r.name for r in inner} == {name for name, _ in nodes}
+    assert all(r.node is not None and r.calls == 2 for r in inner)
+    assert sum(r.total for r in inner) <= sum(r.total for r in delegates)
+    assert "nodes of delegates" in p.table()
+    np.testing.assert_array_equal(nodes[-1][1].reshape(want.shape), want)  # the last node makes the output
+
+    def stop(event):
+        if event.node is not None and event.name == "FullyConnected":
+            raise KeyError("enough")
+
+    with pytest.raises(etude.EtudeError, match="enough"), method.trace(stop):
+        method(x)
+    np.testing.assert_array_equal(method(x)[0], want)

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "delegate.h"
+#include "etude/trace.h"
 #include "nodes.h"
+#include "trace.h"
 #include "workspace.h"
 
 /* ---- arguments ---- */
@@ -188,14 +190,18 @@ static void run_widened(xnn_run *run, const xnn_node *node) {
   }
 }
 
-static void run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8_t *workspace) {
+static etude_status run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8_t *workspace, etude_error *error) {
   xnn_run run = {&d->graph, ctx, NULL};
+  const bool is_traced = etude_execute_context_is_traced(ctx);
   place_values(&d->graph, workspace);
   for (uint32_t at = 0; at < d->graph.node_count; ++at) {
     const xnn_node *node = &d->graph.nodes[d->graph.order[at]];
     run.scratch = workspace + node->scratch_offset;
+    if (is_traced) ETUDE_TRY(etude_xnn_trace(ctx, &d->graph, node, ETUDE_EVENT_BEFORE, error));
     run_widened(&run, node);
+    if (is_traced) ETUDE_TRY(etude_xnn_trace(ctx, &d->graph, node, ETUDE_EVENT_AFTER, error));
   }
+  return ETUDE_OK;
 }
 
 /* ---- execute ---- */
@@ -215,8 +221,9 @@ etude_status etude_xnn_execute(xnn_backend *backend, xnn_delegate *delegate, etu
   ETUDE_TRY(etude_xnn_plan(delegate, error));
   ETUDE_TRY(resize_outputs(delegate, ctx, args, error));
   ETUDE_TRY(etude_xnn_workspace_take(backend, delegate->pool, delegate->plan.size, &workspace, error));
-  run_nodes(delegate, ctx, workspace->data);
+  const etude_status status = run_nodes(delegate, ctx, workspace->data, error);
   etude_xnn_workspace_give(backend, delegate->pool, workspace);
+  ETUDE_TRY(status);
   widen_indices(&delegate->graph, args);
   return ETUDE_OK;
 }

@@ -23,7 +23,7 @@ from etude import EtudeError, __version__
 NO, FAILED, NO_FILE, INTERRUPTED, NO_READER = 1, 2, 3, 130, 141
 
 _EXIT_STATUSES = "exit status: 0 done, or yes; 1 no (check, diff, conformance); 2 failed; 3 a file can't be read or written"
-_COMMANDS = ("run", "generate", "inspect", "check", "merge", "extract", "diff", "options", "conformance", "config")
+_COMMANDS = ("run", "generate", "inspect", "check", "compare", "merge", "extract", "diff", "options", "conformance", "config")
 
 
 def _modules() -> dict[str, ModuleType]:

@@ -15,6 +15,7 @@ from typing import Any
 import etude
 from etude.cli._backends import add_libraries
 from etude.cli._common import add_program, bytes_text, open_program
+from etude.cli._sizes import sizes, sizes_text
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
 from etude.emit.files import check_writable, write_files
@@ -38,6 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--svg", metavar="FILE", help="write that picture to an SVG file")
     parser.add_argument("--shared", action="store_true", help="contents that are used several times, state that methods share")
     parser.add_argument("--traces", action="store_true", help="the stack traces of instructions, if the program has them")
+    parser.add_argument("--sizes", action="store_true", help="what takes the space, in the file and in memory, largest first")
     parser.add_argument("--method", metavar="NAME", action="append", help="only this method; may be repeated")
     parser.add_argument("--json", action="store_true", help="as JSON: the summary, and the parts that are asked for")
 
@@ -51,6 +53,11 @@ def run(args: argparse.Namespace) -> int:
     methods = [] if program is None else _chosen(program, args.method)
     if args.svg:
         write_files({args.svg: plan_svg(*methods).encode()})
+    if args.sizes and not args.json:
+        print(sizes_text(open_program(args)))
+        if program is None:
+            return 0
+        print()
     if args.json:
         print(json.dumps(_finite(_report(args, program)), indent=2, allow_nan=False))
     elif program is None:
@@ -101,6 +108,8 @@ def _instructions(method: Method) -> str:
 
 def _report(args: argparse.Namespace, program: Program | None) -> dict[str, Any]:
     report = describe(open_program(args), args.program, args.method)
+    if args.sizes:
+        report["sizes"] = sizes(open_program(args))
     if program is None:
         return report
     for entry in report["methods"]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
+import json
 import statistics
+import sys
 import time
-import zipfile
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import etude
+from etude import intermediates
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, bytes_text, open_program, pick_method
-from etude.dtypes import describe, is_nameless
+from etude.cli._common import add_program, bytes_text, open_program, pick_method, progress
+from etude.cli._inputs import add_inputs, read_inputs
+from etude.dtypes import describe
 from etude.emit.files import check_writable, write_files
 
 Array = np.ndarray[Any, Any]
@@ -27,14 +32,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_program(parser)
     add_options(parser)
     parser.add_argument("--method", metavar="NAME", help='which method (default: "forward", or the only one)')
-    parser.add_argument(
-        "--input", metavar="N=X", action="append", default=[],
-        help="input N (from 0): an .npy file, a number, true, false, none, or sizes such as 2x6 or [6], of which it is made up; may be "
-        "repeated. Other inputs are made up, at their largest sizes",
-    )  # fmt: skip
-    parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays")
-    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, ...")
+    add_inputs(parser)
+    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, ...; - is stdout, and then nothing else is")
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="execute N times and give the median time")
+    parser.add_argument(
+        "--profile", metavar="FILE", nargs="?", const="", help="show where the time goes; FILE.json is a trace for Chrome and Perfetto, "
+        "FILE.html a page to look at",
+    )  # fmt: skip
+    parser.add_argument("--dump", metavar="FOLDER", help="write every result of every instruction there, as .npy files and a list of them")
+    parser.add_argument("--check-finite", action="store_true", help="name the first instruction that makes a NaN or infinity: status 1")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of random numbers (default 0)")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
 
@@ -46,130 +53,98 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Execute, print a summary, write the outputs."""
+    """Execute, print a summary, write what was asked for."""
     path = args.output
-    if path is not None:
+    if path not in (None, "-"):
         path = path if path.endswith(".npz") else f"{path}.npz"
         check_writable(path)
+    if args.profile:
+        check_writable(args.profile)
+    quiet = args.json or path == "-"
     started = time.perf_counter()
     program = open_program(args, args.threads if args.threads != 1 else None)
+    opened = time.perf_counter()
     method = program.load_method(pick_method(program, args.method))
     method.set_seed(args.seed)
     loaded = time.perf_counter()
-    inputs = _inputs(method, args)
-    times = []
+    inputs = read_inputs(method, args, quiet=quiet)
+    if args.dump or args.check_finite:
+        return _look_inside(method, inputs, args)
+    times: list[float] = []
     outputs: list[Any] = []
-    for _ in range(args.repeat):
-        start = time.perf_counter()
-        outputs = method.execute(inputs)
-        times.append(time.perf_counter() - start)
-    for i, value in enumerate(outputs):
-        print(f"output {i}: {_summary(value)}")
-    runs = f" (median of {len(times)} runs)" if len(times) > 1 else ""
-    print(
-        f"{method.name}: executed in {statistics.median(times) * 1e3:.3f} ms{runs}, loaded in {(loaded - started) * 1e3:.3f} ms, "
-        f"memory {bytes_text(method.memory.peak)}"
-    )
+    with nullcontext() if args.profile is None else etude.profile(method) as profile:
+        for _ in progress(range(args.repeat), "executing"):
+            start = time.perf_counter()
+            outputs = method.execute(inputs)
+            times.append(time.perf_counter() - start)
+    report = {
+        "method": method.name, "runs": len(times), "median_ms": statistics.median(times) * 1e3, "open_ms": (opened - started) * 1e3,
+        "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak, "outputs": [_summary(value) for value in outputs],
+    }  # fmt: skip
     if path is not None:
         file = io.BytesIO()
         np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
+        if path == "-":
+            sys.stdout.buffer.write(file.getvalue())
+            return 0
         write_files({path: file.getvalue()})
-        print(f"wrote {path}")
+    if args.json:
+        print(json.dumps(report | ({} if profile is None else {"profile": profile.to_dict()}), indent=2))
+    else:
+        _print(report, path)
+    if profile is not None:
+        _show_profile(profile, args)
     return 0
 
 
-def _inputs(method: etude.Method, args: argparse.Namespace) -> list[object]:
-    infos = method.metadata.inputs
-    given = _given(args)
-    for index in given:
-        if not 0 <= index < len(infos):
-            raise etude.EtudeValueError(f"input {index}: method '{method.name}' has {len(infos)} inputs, counted from 0")
-    values: list[object] = []
-    for i, info in enumerate(infos):
-        if i in given:
-            value, note = _as_bits(given[i], info), "given"
-            if isinstance(value, _Sizes):
-                value, note = _made_up(info, value)
-        else:
-            value, note = _made_up(info)
-        print(f"input {i}: {info} ({note})")
-        values.append(value)
-    return values
+def _print(report: dict[str, Any], path: str | None) -> None:
+    for i, text in enumerate(report["outputs"]):
+        print(f"output {i}: {text}")
+    runs = f" (median of {report['runs']} runs)" if report["runs"] > 1 else ""
+    print(
+        f"{report['method']}: executed in {report['median_ms']:.3f} ms{runs}, loaded in {report['open_ms'] + report['load_ms']:.3f} ms "
+        f"(program {report['open_ms']:.3f}, method {report['load_ms']:.3f}), memory {bytes_text(report['memory_peak'])}"
+    )
+    if path is not None:
+        print(f"wrote {path}")
 
 
-def _given(args: argparse.Namespace) -> dict[int, object]:
-    given: dict[int, object] = {}
-    if args.inputs:
-        given = dict(enumerate(_load(args.inputs, "--inputs", ".npz")))
-    for item in args.input:
-        index, found, value = item.partition("=")
-        if not found or not index.isdecimal():
-            raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
-        given[int(index)] = _load(value, "--input", ".npy")[0] if value.endswith(".npy") else _literal(value)
-    return given
+def _show_profile(profile: etude.Profile, args: argparse.Namespace) -> None:
+    if not args.json:
+        print(f"\n{profile.table()}")
+        if not args.profile:
+            print(f"\n{profile.table('instruction', limit=40)}")
+    if args.profile:
+        profile.save(args.profile)
+        print(f"wrote {args.profile}", file=sys.stderr if args.json else sys.stdout)
 
 
-def _load(path: str, option: str, wanted: str) -> list[Array]:
-    """The arrays of an .npy or .npz file, whichever is wanted, in its order."""
-    try:
-        content = np.load(path)
-        if isinstance(content, np.ndarray):
-            arrays, kind = [content], ".npy"
-        else:
-            with content:
-                arrays, kind = [content[name] for name in content.files], ".npz"
-    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy's words are about pickle, which is not for users to allow
-        raise etude.EtudeValueError(f"{option}: {path!r} is no {wanted} file of numbers, or damaged") from None
-    if kind != wanted:
-        raise etude.EtudeValueError(f"{option}: {path!r} is a file of kind {kind}, not {wanted}")
-    return arrays
+def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Namespace) -> int:
+    """Execute once; write the results of all instructions, or say which is the first that is not finite."""
+    results = intermediates.record(method, inputs, summaries=args.dump is None)
+    if args.dump is not None:
+        folder = Path(args.dump)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{result.key}.npy  {result.name or 'move'}  {result.summary}" for result in results]
+        files: dict[str | PathLike[str], bytes | bytearray | memoryview] = {
+            str(folder / f"{result.key}.npy"): _npy(result.array) for result in results
+        }
+        write_files(files | {str(folder / "results.txt"): "".join(f"{line}\n" for line in lines).encode()})
+        print(f"wrote {len(results)} results to {folder}: see results.txt there")
+    first = intermediates.first_not_finite(results) if args.check_finite else None
+    if first is not None:
+        place = f"instruction {first.instruction} ({first.name})"
+        print(f"{place} is the first that makes what is not finite: value %{first.value}, {first.summary}")
+        return 1
+    if args.check_finite:
+        print(f"all {len(results)} results are finite")
+    return 0
 
 
-class _Sizes(tuple[int, ...]):
-    """Sizes that an input is to be made up with."""
-
-    __slots__ = ()
-
-
-def _literal(text: str) -> object:
-    if re.fullmatch(r"\d+(x\d+)+|\[(\d+([x,]\d+)*)?\]", text):
-        return _Sizes(int(size) for size in re.findall(r"\d+", text))
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false, none, or sizes such as 2x6")
-
-
-def _as_bits(value: object, info: etude.ValueInfo) -> object:
-    """Files can't say bfloat16: unsigned or raw elements of its width are taken as its bits."""
-    tensor = info.tensor
-    if tensor is None or not isinstance(value, np.ndarray) or not is_nameless(tensor.dtype()):
-        return value
-    dtype = tensor.numpy_dtype()
-    return value.view(dtype) if value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize else value
-
-
-def _made_up(info: etude.ValueInfo, sizes: _Sizes | None = None) -> tuple[object, str]:
-    """A value that suits an input, of certain sizes or the largest, and a word about it."""
-    if info.tensor is None:
-        if sizes is not None:
-            raise etude.EtudeValueError(f"--input: sizes {list(sizes)} were given for an input that is no tensor, but {info}")
-        note = "from the file" if info.value is not None else "none; if the program computes with it, give a number with --input"
-        return info.value, note
-    dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes() if sizes is None else sizes
-    if dtype.kind == "b":
-        return np.ones(shape, dtype), "made up: true"
-    if dtype.kind in "iu" or (is_nameless(info.tensor.dtype()) and dtype.itemsize == 1):
-        return np.zeros(shape, dtype), "made up: zeros"
-    normal = np.random.default_rng(0).standard_normal(shape, np.float32)
-    if dtype.metadata:  # the bits of bfloat16 are the upper half of a float32
-        return (normal.view(np.uint32) >> 16).astype(np.uint16).view(dtype), "made up: standard normal"
-    return np.asarray(normal).astype(dtype), "made up: standard normal"
+def _npy(array: Array | None) -> bytes:
+    file = io.BytesIO()
+    np.save(file, _storable(array))
+    return file.getvalue()
 
 
 def _summary(value: object) -> str:

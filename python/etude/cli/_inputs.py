@@ -1,0 +1,123 @@
+"""Inputs from the command line: given, or made up; for the commands that execute a method."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+import zipfile
+from typing import Any
+
+import numpy as np
+
+import etude
+from etude.dtypes import is_nameless
+
+Array = np.ndarray[Any, Any]
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The arguments that give inputs."""
+    parser.add_argument(
+        "--input", metavar="N=X", action="append", default=[],
+        help="input N (from 0): an .npy file, a number, true, false, none, or sizes such as 2x6 or [6], of which it is made up; may be "
+        "repeated. Other inputs are made up, at their largest sizes",
+    )  # fmt: skip
+    parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays; - is stdin")
+
+
+def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool = False) -> list[object]:
+    """The inputs for a method, in order; says what each is and where it comes from, unless `quiet`."""
+    infos = method.metadata.inputs
+    given = _given(args)
+    for index in given:
+        if not 0 <= index < len(infos):
+            raise etude.EtudeValueError(f"input {index}: method '{method.name}' has {len(infos)} inputs, counted from 0")
+    values: list[object] = []
+    for i, info in enumerate(infos):
+        if i in given:
+            value, note = _as_bits(given[i], info), "given"
+            if isinstance(value, _Sizes):
+                value, note = _made_up(info, value)
+        else:
+            value, note = _made_up(info)
+        if not quiet:
+            print(f"input {i}: {info} ({note})")
+        values.append(value)
+    return values
+
+
+def _given(args: argparse.Namespace) -> dict[int, object]:
+    given: dict[int, object] = {}
+    if args.inputs:
+        given = dict(enumerate(_load(args.inputs, "--inputs", ".npz")))
+    for item in args.input:
+        index, found, value = item.partition("=")
+        if not found or not index.isdecimal():
+            raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
+        given[int(index)] = _load(value, "--input", ".npy")[0] if value.endswith(".npy") else _literal(value)
+    return given
+
+
+def _load(path: str, option: str, wanted: str) -> list[Array]:
+    """The arrays of an .npy or .npz file, whichever is wanted, in its order."""
+    try:
+        content = np.load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
+        if isinstance(content, np.ndarray):
+            arrays, kind = [content], ".npy"
+        else:
+            with content:
+                arrays, kind = [content[name] for name in content.files], ".npz"
+    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy's words are about pickle, which is not for users to allow
+        raise etude.EtudeValueError(f"{option}: {path!r} is no {wanted} file of numbers, or damaged") from None
+    if kind != wanted:
+        raise etude.EtudeValueError(f"{option}: {path!r} is a file of kind {kind}, not {wanted}")
+    return arrays
+
+
+class _Sizes(tuple[int, ...]):
+    """Sizes that an input is to be made up with."""
+
+    __slots__ = ()
+
+
+def _literal(text: str) -> object:
+    if re.fullmatch(r"\d+(x\d+)+|\[(\d+([x,]\d+)*)?\]", text):
+        return _Sizes(int(size) for size in re.findall(r"\d+", text))
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false, none, or sizes such as 2x6")
+
+
+def _as_bits(value: object, info: etude.ValueInfo) -> object:
+    """Files can't say bfloat16: unsigned or raw elements of its width are taken as its bits."""
+    tensor = info.tensor
+    if tensor is None or not isinstance(value, np.ndarray) or not is_nameless(tensor.dtype()):
+        return value
+    dtype = tensor.numpy_dtype()
+    return value.view(dtype) if value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize else value
+
+
+def _made_up(info: etude.ValueInfo, sizes: _Sizes | None = None) -> tuple[object, str]:
+    """A value that suits an input, of certain sizes or the largest, and a word about it."""
+    if info.tensor is None:
+        if sizes is not None:
+            raise etude.EtudeValueError(f"--input: sizes {list(sizes)} were given for an input that is no tensor, but {info}")
+        note = "from the file" if info.value is not None else "none; if the program computes with it, give a number with --input"
+        return info.value, note
+    dtype, shape = info.tensor.numpy_dtype(), info.tensor.sizes() if sizes is None else sizes
+    if dtype.kind == "b":
+        return np.ones(shape, dtype), "made up: true"
+    if dtype.kind in "iu" or (is_nameless(info.tensor.dtype()) and dtype.itemsize == 1):
+        return np.zeros(shape, dtype), "made up: zeros"
+    normal = np.random.default_rng(0).standard_normal(shape, np.float32)
+    if dtype.metadata:  # the bits of bfloat16 are the upper half of a float32
+        return (normal.view(np.uint32) >> 16).astype(np.uint16).view(dtype), "made up: standard normal"
+    return np.asarray(normal).astype(dtype), "made up: standard normal"
