@@ -213,3 +213,119 @@ def sort(call, draw, name):
 @vectors("aten::sort.values_stable", "aten::argsort.stable_out")
 def stable(call, draw, name):
     ordered(call, draw, name, stable=True)
+
+
+def apart(draw, shape, dtype):
+    """Numbers of which no two in a line are equal."""
+    count = math.prod(shape)
+    order = torch.from_numpy(draw.rng.permutation(count)).reshape(shape)
+    return (order - count // 2 if dtype.is_signed else order).to(dtype)
+
+
+@vectors("aten::kthvalue.values", "aten::median.dim_values", "aten::nanmedian.dim_values", "aten::mode.values")
+def chosen(call, draw, name):
+    k = {"k": 2} if "kthvalue" in name else {}
+    for dtype in [*FLOATS, *INTS]:
+        for shape, dim in (((7,), 0), ((3, 4), 1), ((3, 4), 0), ((2, 3, 5), -1)):
+            for keep in (False, True):
+                call(apart(draw, shape, dtype), **k, dim=dim, keepdim=keep)
+    if "mode" in name:
+        for dtype in (torch.float32, torch.int64):
+            call(draw.tensor((4, 9), dtype, 0, 3).round(), dim=1)
+    if "median" in name:
+        x = apart(draw, (3, 5), torch.float32)
+        x[0, 2] = x[2, 1] = x[2, 4] = math.nan
+        call(x, dim=1)
+        call(torch.full((2, 3), math.nan), dim=1)
+    call(draw.tensor(()), **({"k": 1} if k else {}), dim=0)
+    call(draw.tensor((2, 3, 4, 5), order="nhwc"), **k, dim=1)
+    call(draw.tensor((2, 3)), **k, dim=2, refuses=True)
+    call(draw.tensor((2, 0)), **k, dim=1, refuses=True)
+    if k:
+        call(draw.tensor((2, 3)), 4, 1, refuses=True)
+        call(draw.tensor((2, 3)), 0, 1, refuses=True)
+
+
+@vectors("aten::median.out", "aten::nanmedian.out")
+def chosen_of_all(call, draw, name):
+    for dtype in [*FLOATS, *INTS]:
+        for shape in ((7,), (3, 4), ()):
+            call(draw.tensor(shape, dtype))
+    call(torch.tensor([1.0, math.nan, 2.0, 0.5]))
+    call(torch.tensor([math.nan, math.nan]))
+    call(draw.tensor((0,)))
+
+
+@vectors("aten::_unique2.out", "aten::unique_consecutive.out")
+def unique(call, draw, name):
+    for dtype in [*FLOATS, *INTS, torch.bool]:
+        for shape in ((13,), (3, 4), (), (0,)):
+            for inverse, counts in ((True, True), (False, True), (True, False), (False, False)):
+                x = draw.tensor(shape, dtype, 0, 3).to(torch.int64).to(dtype)
+                if "2" in name:
+                    call(x, True, inverse, counts)
+                else:
+                    call(x, inverse, counts, None)
+    x = draw.tensor((4,), torch.complex64)
+    call(*([x, True] if "2" in name else [x]), want=[x, torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)], refuses=True)
+
+
+@vectors("aten::searchsorted.Tensor_out", "aten::searchsorted.Scalar_out", "aten::bucketize.Tensor_out", "aten::bucketize.Scalar_out")
+def search(call, draw, name):
+    number, bucketize = "Scalar" in name, "bucketize" in name
+
+    def record(line, wanted, **options):
+        call(*((wanted, line) if bucketize else (line, wanted)), **options)
+
+    for dtype in [*FLOATS, *INTS]:
+        line = draw.tensor((9,), dtype, -6, 6).sort().values
+        for options in ({}, {"right": True}, {"out_int32": True}):
+            record(line, (2 if not dtype.is_floating_point else 0.5) if number else draw.tensor((3, 4), dtype, -7, 7), **options)
+    line = torch.tensor([1.0, 2.0, 2.0, math.inf, math.nan])
+    for right in (False, True):
+        for x in (2.0, math.nan, math.inf, -math.inf):
+            record(line, x if number else torch.tensor([x, 1.5]), right=right)
+    record(torch.zeros(0), 1.0 if number else draw.tensor((3,)))
+    if not bucketize:
+        record(line[:4], 2.0 if number else torch.tensor([2.0]), side="right")
+        record(line[:4], 2.0 if number else torch.tensor([2.0]), side="left")
+        record(line[:4], 2.0 if number else torch.tensor([2.0]), side="up", refuses=True)
+        shuffled = torch.tensor([3.0, 1.0, 2.0])
+        record(shuffled, 2.5 if number else torch.tensor([2.5, 0.0]), sorter=shuffled.argsort())
+        record(shuffled, 2.5 if number else torch.tensor([2.5]), sorter=torch.tensor([0, 1, 3]), refuses=True)
+    if not bucketize and not number:
+        lines = draw.tensor((2, 3, 5)).sort(-1).values
+        record(lines, draw.tensor((2, 3, 4)))
+        record(lines, draw.tensor((2, 3, 4)), sorter=lines.argsort(-1))
+        record(lines, draw.tensor((2, 4)), refuses=True)
+    if not number:
+        record(line, draw.tensor((3,), order=None), out_int32=False)
+        record(line, draw.tensor((3,), torch.float64), want=torch.zeros(3, dtype=torch.int64), refuses=True)
+
+
+@vectors("aten::bincount.out")
+def bincount(call, draw, name):
+    for dtype in INTS:
+        for weights in (None, torch.float32, torch.float64, torch.int32):
+            x = draw.tensor((11,), dtype, 0, 6)
+            call(x, None if weights is None else draw.tensor((11,), weights))
+            call(x, None, 20)
+    call(torch.zeros(0, dtype=torch.int64))
+    call(torch.tensor([1, -1]), refuses=True)
+    call(draw.tensor((3,)), want=torch.zeros(1, dtype=torch.int64), refuses=True)
+    call(torch.tensor([1, 2]), torch.ones(3), refuses=True)
+    call(torch.tensor([1, 2]), None, -1, refuses=True)
+
+
+@vectors("aten::histc.out")
+def histc(call, draw, name):
+    for dtype in (torch.float32, torch.float64):
+        for numbers in ((7,), (5, -2, 2), (4, 1, 1), (3, 0.5, 2.5)):
+            call(draw.tensor((4, 9), dtype), *numbers)
+        call(torch.tensor([1.0, 1.0], dtype=dtype), 4)
+        call(torch.zeros(0, dtype=dtype), 4)
+        call(torch.tensor([math.nan, 0.5], dtype=dtype), 4, 0, 1)
+    call(draw.tensor((4,)), 0, refuses=True)
+    call(draw.tensor((4,)), 3, 2, 1, refuses=True)
+    call(torch.tensor([math.nan, 0.5]), 4, refuses=True)
+    call(torch.tensor([math.inf, 0.5]), 4, refuses=True)
