@@ -274,7 +274,7 @@ static etude_status instruction_error(const etude_method *method, etude_status s
                             what);
 }
 
-static etude_status call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
+etude_status etude_method_call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_kernel_call call;
   etude_kernel_call_init(&call, method, instruction, error);
   return call.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
@@ -335,7 +335,9 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
   etude_error_clear(error);
   if (instruction->copies) etude_aliases_copy(method, method->position);
   switch (instruction->kind) {
-    case ETUDE_KERNEL_CALL: status = call_kernel(method, instruction, error); break;
+    case ETUDE_KERNEL_CALL:
+      if (!instruction->folded) status = etude_method_call_kernel(method, instruction, error);
+      break;
     case ETUDE_DELEGATE_CALL: status = call_delegate(method, instruction, error); break;
     case ETUDE_MOVE_CALL: status = move(method, instruction->args[0], instruction->args[1], error); break;
     case ETUDE_JUMP_FALSE:
@@ -368,7 +370,8 @@ static etude_status run_traced(etude_method *method, etude_error *error) {
 }
 
 static etude_status run_instruction(etude_method *method, etude_error *error) {
-  return method->trace == NULL ? run_plainly(method, error) : run_traced(method, error);
+  const bool untold = method->trace == NULL || method->instructions[method->position].folded;
+  return untold ? run_plainly(method, error) : run_traced(method, error);
 }
 
 static etude_status check_inputs_set(const etude_method *method, etude_error *error) {

@@ -8,6 +8,7 @@
 #include "alias.h"
 #include "checked.h"
 #include "deps.h"
+#include "fold.h"
 #include "segment.h"
 
 /* More tensors, inputs, or items of lists, than this are not analysed: inputs must then be set before each execution. */
@@ -251,7 +252,8 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
   if (a->steps == 0) return not_analysed(method);
   mark_inputs(a);
   ETUDE_TRY(check_overlaps(a));
-  return a->steps == 0 ? not_analysed(method) : ETUDE_OK;
+  if (a->steps == 0) return not_analysed(method);
+  return etude_fold(a);
 }
 
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {

@@ -5,12 +5,14 @@
 #include "checked.h"
 #include "delegate.h"
 #include "deps.h"
+#include "fold.h"
 #include "hold.h"
 #include "lifetime.h"
 #include "needs.h"
 #include "options.h"
 #include "scratch.h"
 #include "segment.h"
+#include "squeeze.h"
 #include "state.h"
 
 /* ---- how much ---- */
@@ -44,6 +46,7 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
   info.loaded = etude_method_held_bytes(method, false);
   info.scratch = method->scratch_bytes;
   info.delegates = method->delegate_bytes;
+  info.constants = method->constant_bytes;
   info.total = method->allocated + info.shared + info.loaded;
   info.peak = method->peak + info.shared + info.loaded;
   etude_struct_write(out_info, &info, sizeof info);
@@ -110,9 +113,7 @@ static etude_status check_given(const etude_planned_buffer *buffer, uint32_t ind
 
 static etude_status place_buffer(etude_method *method, const etude_plan *plan, uint32_t index, etude_buffer given) {
   etude_planned_buffer *buffer = &method->buffers[index];
-  buffer->size = (size_t)etude_plan_buffer_size(plan, index);
   if (buffer->size == 0) return ETUDE_OK;
-  buffer->shared = etude_program_shares(method->program, index);
   if (given.data != NULL) {
     ETUDE_TRY(check_given(buffer, index, given, plan->error));
     buffer->data = memset(given.data, 0, buffer->size);
@@ -139,6 +140,7 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     return etude_error_set(plan->error, ETUDE_INVALID_ARGUMENT, "%u planned buffers were given, the method has %u",
                            config->planned_count, method->buffer_count);
   }
+  etude_size_buffers(method, plan, config);
   for (uint32_t i = 0; i < method->buffer_count; ++i) {
     const etude_buffer none = {NULL, 0};
     ETUDE_TRY(place_buffer(method, plan, i, i < config->planned_count ? config->planned[i] : none));
@@ -148,14 +150,14 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
     etude_plan_tensor from;
     if (!etude_plan_find_tensor(plan, i, &from)) continue;
     etude_tensor *to = next++;
-    if (!from.planned) continue;
+    if (!from.planned || (to->flags & ETUDE_TENSOR_PLANNED) == 0) continue;
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
     if (buffer->data == NULL) continue; /* of no bytes */
     if (to->data != NULL) continue;     /* a view with memory of its own */
     /* What state holds may be asked for before the method is used. */
     if (buffer->owned && ((to->flags & ETUDE_TENSOR_STATE) != 0 || etude_tensor_has_initial(&from)))
       etude_method_zero(method);
-    to->data = buffer->data + from.buffer_offset;
+    to->data = buffer->data + etude_place_in(buffer, from.buffer_offset);
     if (etude_tensor_has_initial(&from) && !buffer->shared) ETUDE_TRY(etude_plan_initial_data(plan, &from, to->data));
   }
   return ETUDE_OK;
@@ -216,7 +218,7 @@ static etude_status prepare(etude_builder *builder, uint32_t index, const etude_
   return check_limit(plan, memory->total, limit);
 }
 
-static etude_status fill(etude_builder *builder, const etude_method_config *config) {
+static etude_status fill(etude_builder *builder, const etude_method_config *config, uint64_t taken) {
   etude_method *method = builder->method;
   etude_plan *plan = builder->plan;
   if (method->copy_bytes > 0) {
@@ -225,7 +227,12 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
     method->unplanned_bytes = method->copy_bytes;
     ETUDE_TRY(etude_method_analyse(method, plan));
   }
-  ETUDE_TRY(place_planned(method, plan, config));
+  method->constant_left = method->memory_limit - taken;
+  if (method->constant_left > config->constant_limit) method->constant_left = config->constant_limit;
+  if (method->constant_left > 0) ETUDE_TRY(etude_method_analyse(method, plan)); /* which folds */
+  const etude_status status = place_planned(method, plan, config);
+  etude_free_maps(method);
+  if (status != ETUDE_OK) return status;
   ETUDE_TRY(etude_option_rows_for_method(method, config, &method->options, plan->error));
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
 }
@@ -236,7 +243,7 @@ static etude_status load(etude_plan *plan, uint32_t index, const etude_method_co
   etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL, false};
   memset(&memory, 0, sizeof memory);
   etude_status status = prepare(&builder, index, config, &memory);
-  if (status == ETUDE_OK) status = fill(&builder, config);
+  if (status == ETUDE_OK) status = fill(&builder, config, memory.total);
   if (status == ETUDE_OK) {
     *out_method = builder.method;
     return ETUDE_OK;
@@ -282,6 +289,7 @@ void etude_method_free(etude_method *method) {
     etude_release(&method->allocator, storage->data, storage->size);
   }
   etude_release(&method->allocator, method->copies, method->copy_bytes);
+  etude_fold_free(method);
   for (uint32_t i = method->buffer_count; i-- > 0;) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }

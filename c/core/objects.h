@@ -102,6 +102,7 @@ struct etude_program {
 typedef struct etude_instruction {
   uint8_t kind;
   bool copies; /* something is copied before it: etude_aliases_copy */
+  bool folded; /* it was run at load, and does nothing: fold.h */
   uint32_t arg_count;
   uint32_t index; /* operator, delegate, or destination instruction */
   etude_value **args;
@@ -157,6 +158,8 @@ typedef struct etude_input_slot {
 typedef struct etude_planned_buffer {
   uint8_t *data;
   size_t size;
+  size_t planned; /* its size in the file: what is needed may be less */
+  uint32_t *map;  /* while it is laid out */
   bool owned;
   bool shared; /* the program's: it has been initialised already */
 } etude_planned_buffer;
@@ -203,7 +206,9 @@ struct etude_method {
   bool scratch_given;                /* `scratch` is the caller's, not to be freed */
   struct etude_option_rows *options;
 
-  etude_trace trace; /* NULL = nobody watches */
+  struct etude_folded *folded; /* what was computed at load: fold.h */
+  uint64_t constant_left;      /* bytes that may still be kept so */
+  etude_trace trace;           /* NULL = nobody watches */
   void *trace_self;
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */
 
@@ -216,6 +221,7 @@ struct etude_method {
   size_t unplanned_bytes;
   size_t delegate_bytes;
   size_t scratch_bytes;
+  size_t constant_bytes;
   size_t allocated;
   size_t peak;
   char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */

@@ -31,13 +31,20 @@ typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_v
 /** Bit of an element type (an ETUDE_FLOAT, …) in ::etude_kernel_traits.dtypes. */
 #define ETUDE_DTYPE_BIT(scalar_type) (UINT32_C(1) << (scalar_type))
 
+/** Flags of ::etude_kernel_traits. */
+enum {
+  /** The results depend on the arguments alone, and take time in proportion to the bytes of both: where all arguments
+      are constant, a call may be run once, when the method is loaded (::etude_method_config.constant_limit). */
+  ETUDE_KERNEL_LINEAR = 1u << 0
+};
+
 /**
  * What there is to say of a kernel beyond its name and function. Rows may share one, in read-only memory. Members
  * are only ever appended; `struct_size` says which are present (these all), and zero means *not said* everywhere.
  */
 typedef struct etude_kernel_traits {
   uint32_t struct_size; /**< `sizeof(etude_kernel_traits)` of the header it was compiled with */
-  uint32_t flags;       /**< 0: none are defined yet */
+  uint32_t flags;       /**< ::ETUDE_KERNEL_LINEAR */
 
   /**
    * ::ETUDE_DTYPE_BIT of every element type that a tensor among the arguments may have, the results included. A

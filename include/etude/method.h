@@ -38,9 +38,17 @@ typedef struct etude_method_config {
   /** Most bytes of memory, all regions together, that the file may ask for. 0 = 1 GiB. */
   uint64_t memory_limit;
   bool unused_options_warn; /**< as in ::etude_program_config */
+  /**
+   * Most bytes that may be kept so that what never changes is computed once, at load: results of cheap operators
+   * (::ETUDE_KERNEL_LINEAR) whose arguments are all constant, such as a transposed or dequantised weight. They come on
+   * top of the file's own memory, within `memory_limit`; planned memory that only they used is not taken. A trace hook
+   * hears nothing of them. 0 = none: such results are computed in each execution.
+   */
+  uint64_t constant_limit;
 } etude_method_config;
 
-#define ETUDE_METHOD_CONFIG_INIT {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false}
+#define ETUDE_METHOD_CONFIG_INIT                                                             \
+  {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0}
 
 /**
  * Load a method by name. @p config may be NULL.

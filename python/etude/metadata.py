@@ -142,6 +142,7 @@ class MemoryReport(NamedTuple):
     delegates: int  #: after loading: what backends allocated
     total: int
     peak: int  #: before loading: what an arena needs, without backends; after loading: the most that was allocated at one time
+    constants: int  #: after loading: what was computed then, once (constant_limit)
 
     @classmethod
     def from_info(cls, info: CData) -> MemoryReport:

@@ -21,6 +21,9 @@ from etude.method import Method
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: Bytes that may be kept of what is computed at load, unless the caller says otherwise.
+CONSTANT_LIMIT = 256 << 20
+
 _SEGMENT_KINDS = {
     lib.ETUDE_SEGMENT_UNUSED: "unused",
     lib.ETUDE_SEGMENT_CONSTANT: "constant",
@@ -69,6 +72,7 @@ class Program(Uncopied):
         fresh: bool = False,
         memory_limit: int = 0,
         instruction_limit: int = 0,
+        constant_limit: int | None = None,
         backend_options: OptionMap | None = None,
         unused_options: str | None = None,
     ) -> Method:
@@ -80,6 +84,8 @@ class Program(Uncopied):
 
         memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB.
         instruction_limit: most instructions that one execution may run; 0 = 10,000,000.
+        constant_limit: most bytes that may be kept so that what never changes, such as a transposed or dequantised weight, is computed
+            once, at load; 0 = computed in each execution, None = 256 MiB. They come on top of the file's own memory, within memory_limit.
         backend_options: options for this method, {backend: {key: value}}; key by key they beat the program's, which stay otherwise.
         unused_options: where they name a backend that the method does not use: "error" raises EtudeValueError, "warn" gives an
             EtudeWarning; None is as the program was loaded.
@@ -89,24 +95,35 @@ class Program(Uncopied):
         """
         rows = OptionRows(backend_options, "backend_options")
         mode = self._unused_options if unused_options is None else unused_mode(unused_options)
-        if fresh or memory_limit or instruction_limit or backend_options is not None or unused_options is not None:
-            return self._load(name, memory_limit, instruction_limit, rows, mode)
+        other = memory_limit or instruction_limit or constant_limit is not None
+        if fresh or other or backend_options is not None or unused_options is not None:
+            return self._load(name, memory_limit, instruction_limit, constant_limit, rows, mode)
         with self._lock:
             method = self._methods.get(name)
             if method is None or method._handle is None:
-                method = self._methods[name] = self._load(name, 0, 0, rows, mode)
+                method = self._methods[name] = self._load(name, 0, 0, None, rows, mode)
             return method
 
-    def _load(self, name: str, memory_limit: int, instruction_limit: int, rows: OptionRows, unused_options: str) -> Method:
+    def _load(
+        self, name: str, memory_limit: int, instruction_limit: int, constant_limit: int | None, rows: OptionRows, unused_options: str
+    ) -> Method:
         with self._held() as handle:
-            return self._load_from(handle, name, memory_limit, instruction_limit, rows, unused_options)
+            return self._load_from(handle, name, memory_limit, instruction_limit, constant_limit, rows, unused_options)
 
     def _load_from(
-        self, handle: Handle, name: str, memory_limit: int, instruction_limit: int, rows: OptionRows, unused_options: str
+        self,
+        handle: Handle,
+        name: str,
+        memory_limit: int,
+        instruction_limit: int,
+        constant_limit: int | None,
+        rows: OptionRows,
+        unused_options: str,
     ) -> Method:
         index = self._index(name)
         config = new_sized("etude_method_config")
         config.memory_limit = whole("memory_limit", memory_limit, 0, 2**64 - 1)
+        config.constant_limit = CONSTANT_LIMIT if constant_limit is None else whole("constant_limit", constant_limit, 0, 2**64 - 1)
         config.instruction_limit = whole("instruction_limit", instruction_limit, 0, 2**64 - 1)
         config.backend_options, config.backend_options_count = rows.array, rows.count
         config.unused_options_warn = unused_options == "warn"

@@ -1,0 +1,295 @@
+/* See fold.h. */
+#include "fold.h"
+
+#include "checked.h"
+#include "deps.h"
+#include "method.h"
+#include "scratch.h"
+
+#ifndef ETUDE_NO_FOLDING
+/* Bytes that may be read and written for each that may be kept: instructions in a file may all read the same constant. */
+#define WORK_FACTOR 16u
+
+/* Results of one call, behind this header. */
+typedef struct etude_folded {
+  struct etude_folded *next;
+  size_t size; /* the header included */
+  bool needed;
+} etude_folded;
+
+enum { HEAD = ETUDE_ALIGN_UP(sizeof(etude_folded), ETUDE_MEMORY_ALIGNMENT) };
+
+typedef struct fold {
+  etude_analysis *a;
+  uint8_t *written;  /* by value: how often it is a result, 2 = often or not to be folded */
+  etude_folded **of; /* by tensor: where its data is */
+  uint64_t work;
+} fold;
+
+static void mark(fold *f, const etude_value *value, uint8_t times) {
+  uint8_t *written = value == NULL ? NULL : &f->written[value - f->a->method->values];
+  if (written != NULL) *written = *written + times > 2 ? 2 : (uint8_t)(*written + times);
+}
+
+static void mark_all(fold *f, const etude_value *value, uint8_t times) {
+  mark(f, value, times);
+  for (uint32_t i = 0; etude_is_list(value) && i < value->count && f->a->steps > 0; ++i, --f->a->steps)
+    mark(f, value->as.items[i], times);
+}
+
+static void mark_instruction(fold *f, const etude_instruction *instruction) {
+  const etude_method *method = f->a->method;
+  const uint32_t count = instruction->arg_count;
+  if (instruction->kind == ETUDE_KERNEL_CALL && count > 0) {
+    const etude_kernel_traits *traits = method->operators[instruction->index].kernel->traits;
+    mark_all(f, instruction->args[count - 1], 1);
+    for (uint32_t i = 0; traits != NULL && i < count && i < 32; ++i) {
+      if ((traits->updates >> i & 1u) != 0) mark_all(f, instruction->args[i], 2);
+    }
+  } else if (instruction->kind == ETUDE_DELEGATE_CALL) {
+    for (uint32_t i = 0; i < count; ++i) mark_all(f, instruction->args[i], 2);
+  } else if (instruction->kind == ETUDE_MOVE_CALL) {
+    mark_all(f, instruction->args[1], 2);
+  }
+}
+
+static bool is_constant(fold *f, const etude_value *value) {
+  if (value == NULL) return true;
+  if (value->tag == ETUDE_VALUE_TENSOR) return (value->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
+  if (f->written[value - f->a->method->values] != 0) return false;
+  if (!etude_is_list(value) && value->tag != ETUDE_VALUE_INT_LIST) return true;
+  for (uint32_t i = 0; i < value->count; ++i) {
+    if (f->a->steps == 0 || !is_constant(f, value->as.items[i])) return false;
+    --f->a->steps;
+  }
+  return true;
+}
+
+/* Is what `view` finds at its place, for as long as it is used, what this call writes to `s`? Only without jumps. */
+static bool is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s) {
+  const etude_span *found = NULL;
+  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
+    const etude_span *other = &a->spans[i];
+    if (other->writes == 0 || !etude_spans_overlap(view, other) || other->first >= view->used) continue;
+    if (found == NULL || other->first >= found->first) found = other;
+  }
+  return found == s;
+}
+
+/* Tensors that no instruction makes may lie over a result: the exporter leaves out views. They move with it. False where
+   it can't be told what they are. With `data` they are moved. */
+static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
+  etude_analysis *a = f->a;
+  const uint32_t count = a->method->tensor_count;
+  if (s->buffer == ETUDE_NEVER) return true;
+  for (uint32_t i = 0; i < count; ++i) {
+    const etude_span *view = &a->spans[i];
+    etude_tensor *tensor = etude_span_tensor(a, view);
+    if (view == s || view->writes > 0 || view->is_input || !view->touched) continue;
+    if (view->base != s) { /* which has been found out already where dim orders differ */
+      if (!etude_spans_overlap(view, s)) continue;
+      if (a->jumps || a->steps < count) return false;
+      a->steps -= count;
+      if (!is_view_of(a, view, s)) continue;
+    }
+    if (view->offset != s->offset || view->size != s->size || view->moved || view->named ||
+        f->written[etude_span_value(a, view)] != 0 || (tensor->flags & ETUDE_TENSOR_DYNAMIC) != 0)
+      return false;
+    if (data == NULL) continue;
+    tensor->data = data;
+    tensor->capacity = s->size;
+    tensor->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
+    tensor->flags &= (uint16_t)~(uint32_t)ETUDE_TENSOR_PLANNED;
+    f->of[i] = f->of[s - a->spans];
+  }
+  return true;
+}
+
+/* Bytes that a result takes, 0 for one that is no tensor; false where it can't be folded. */
+static bool result_size(fold *f, const etude_value *result, uint64_t *sum) {
+  const uint32_t not = ETUDE_TENSOR_DYNAMIC | ETUDE_TENSOR_STATE | ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
+  const etude_span *s = etude_span_of(f->a, result);
+  if (result == NULL || f->written[result - f->a->method->values] != 1) return false;
+  if (s == NULL) return true;
+  const etude_tensor *tensor = etude_span_tensor(f->a, s);
+  if ((tensor->flags & not) != 0 || s->is_input || s->named || s->moved || s->base != NULL || s->in_place) return false;
+  etude_checked_grow(sum, ETUDE_ALIGN_UP((uint64_t)s->size, ETUDE_MEMORY_ALIGNMENT));
+  return see_to_views(f, s, NULL);
+}
+
+static bool is_cheap(const etude_kernel *kernel) {
+  return kernel->traits != NULL && (kernel->traits->flags & ETUDE_KERNEL_LINEAR) != 0 && kernel->traits->updates == 0;
+}
+
+/* Do `value`, or the items of the list that it is, stand among results from number `index` on? */
+static bool is_result(const etude_value *value, const etude_value *last, uint32_t index) {
+  if (value == last) return true;
+  if (!etude_is_list(last)) return false;
+  if (!etude_is_list(value)) return index < last->count && last->as.items[index] == value;
+  if (value->count != last->count) return false;
+  return value->count == 0 || memcmp(value->as.items, last->as.items, value->count * sizeof *value->as.items) == 0;
+}
+
+/* Can the call be folded? Then the bytes that its results take. */
+static bool can_fold(fold *f, const etude_instruction *call, uint64_t *size) {
+  const etude_value *last = call->arg_count > 1 ? call->args[call->arg_count - 1] : NULL;
+  uint64_t work = 0;
+  if (last == NULL || !is_cheap(f->a->method->operators[call->index].kernel)) return false;
+  const uint32_t results = etude_is_list(last) ? last->count : 1;
+  const uint32_t given = call->arg_count - 1;
+  uint32_t reads = given; /* a symbolic operator has its result once; others have it in schema position, too */
+  if (call->args[given - 1] == last || (etude_is_list(last) && etude_is_list(call->args[given - 1]))) {
+    --reads;
+  } else if (etude_is_list(last)) { /* which has its items there, one by one */
+    if (results > given) return false;
+    reads -= results;
+  }
+  for (uint32_t i = 0; i < reads; ++i) {
+    if (!is_constant(f, call->args[i])) return false;
+    if (call->args[i]->tag == ETUDE_VALUE_TENSOR)
+      etude_checked_grow(&work, etude_tensor_nbytes(call->args[i]->as.tensor));
+  }
+  for (uint32_t i = reads; i < given; ++i) {
+    if (!is_result(call->args[i], last, i - reads)) return false;
+  }
+  *size = 0;
+  if (!etude_is_list(last)) {
+    if (!result_size(f, last, size)) return false;
+  } else {
+    if (f->a->steps < results) return false;
+    f->a->steps -= results;
+    for (uint32_t i = 0; i < results; ++i) {
+      if (!result_size(f, last->as.items[i], size)) return false;
+    }
+  }
+  etude_checked_grow(&work, *size);
+  if (work > f->work || *size > f->a->method->constant_left) return false;
+  f->work -= work;
+  return true;
+}
+
+/* Give a result its place in the block; at the end, once it has been computed, or take it back. */
+static uint8_t *give(fold *f, const etude_value *result, uint8_t *data) {
+  const etude_span *s = etude_span_of(f->a, result);
+  if (s == NULL) return data;
+  etude_tensor *tensor = etude_span_tensor(f->a, s);
+  tensor->data = data;
+  tensor->capacity = data != NULL || (tensor->flags & ETUDE_TENSOR_PLANNED) != 0 ? s->size : 0;
+  return data == NULL ? NULL : data + ETUDE_ALIGN_UP(s->size, ETUDE_MEMORY_ALIGNMENT);
+}
+
+/* A view operator may have made the result point at its argument: the elements are copied, for that may be freed. */
+static uint8_t *keep(fold *f, const etude_value *result, etude_folded *block, uint8_t *data) {
+  const etude_span *s = etude_span_of(f->a, result);
+  if (s == NULL) return data;
+  etude_tensor *tensor = etude_span_tensor(f->a, s);
+  if (tensor->data != data && s->size > 0) memcpy(data, tensor->data, s->size);
+  tensor->data = data;
+  tensor->capacity = s->size;
+  f->of[s - f->a->spans] = block;
+  tensor->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
+  tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_PLANNED | ETUDE_TENSOR_ALIAS);
+  (void)see_to_views(f, s, data);
+  return data + ETUDE_ALIGN_UP(s->size, ETUDE_MEMORY_ALIGNMENT);
+}
+
+static const etude_value *result_at(const etude_value *last, uint32_t index) {
+  return etude_is_list(last) ? last->as.items[index] : last;
+}
+
+static void run(fold *f, etude_instruction *call, uint64_t size) {
+  etude_method *method = f->a->method;
+  const etude_value *last = call->args[call->arg_count - 1];
+  const uint32_t results = etude_is_list(last) ? last->count : 1;
+  etude_folded *block = etude_alloc_block(&method->allocator, HEAD + size, NULL);
+  if (block == NULL) return;
+  uint8_t *at = (uint8_t *)block + HEAD;
+  for (uint32_t i = 0; i < results; ++i) at = give(f, result_at(last, i), at);
+  const etude_status status = etude_method_call_kernel(method, call, NULL);
+  etude_scratch_reset(method);
+  if (status != ETUDE_OK) {
+    for (uint32_t i = 0; i < results; ++i) (void)give(f, result_at(last, i), NULL);
+    etude_release(&method->allocator, block, HEAD + (size_t)size);
+    return;
+  }
+  block->size = HEAD + (size_t)size;
+  block->needed = false;
+  block->next = method->folded;
+  method->folded = block;
+  method->constant_left -= size;
+  call->folded = true;
+  at = (uint8_t *)block + HEAD;
+  for (uint32_t i = 0; i < results; ++i) at = keep(f, result_at(last, i), block, at);
+}
+
+static void need(fold *f, const etude_value *value) {
+  const etude_span *s = etude_span_of(f->a, value);
+  if (s != NULL && f->of[s - f->a->spans] != NULL) f->of[s - f->a->spans]->needed = true;
+}
+
+/* Free what only folded calls read. */
+static void sweep(fold *f) {
+  etude_method *method = f->a->method;
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    const etude_instruction *instruction = &method->instructions[i];
+    for (uint32_t k = 0; !instruction->folded && k < instruction->arg_count; ++k) {
+      const etude_value *value = instruction->args[k];
+      need(f, value);
+      for (uint32_t j = 0; etude_is_list(value) && j < value->count; ++j, f->a->steps -= f->a->steps > 0) {
+        if (f->a->steps == 0) return; /* all is kept */
+        need(f, value->as.items[j]);
+      }
+    }
+  }
+  for (uint32_t i = 0; i < method->tensor_count; ++i) {
+    if (f->of[i] != NULL && !f->of[i]->needed) method->tensors[i].data = NULL;
+  }
+  for (etude_folded **link = &method->folded; *link != NULL;) {
+    etude_folded *block = *link;
+    if (block->needed) {
+      method->constant_bytes += block->size;
+      link = &block->next;
+      continue;
+    }
+    *link = block->next;
+    etude_release(&method->allocator, block, block->size);
+  }
+}
+
+static void fold_all(fold *f) {
+  etude_method *method = f->a->method;
+  for (uint32_t i = 0; i < method->input_count; ++i) mark_all(f, method->inputs[i].value, 2);
+  for (uint32_t i = 0; i < method->output_count; ++i) mark_all(f, method->outputs[i], 2);
+  for (uint32_t i = 0; i < method->instruction_count; ++i) mark_instruction(f, &method->instructions[i]);
+  if (f->a->steps == 0) return;
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    etude_instruction *call = &method->instructions[i];
+    uint64_t size;
+    if (call->kind == ETUDE_KERNEL_CALL && can_fold(f, call, &size)) run(f, call, size);
+  }
+  sweep(f);
+}
+
+etude_status etude_fold(etude_analysis *a) {
+  etude_method *method = a->method;
+  const uint64_t limit = method->constant_left;
+  fold f = {a, NULL, NULL, limit > UINT64_MAX / WORK_FACTOR ? UINT64_MAX : limit * WORK_FACTOR};
+  if (limit == 0) return ETUDE_OK;
+  const size_t pointers = method->tensor_count * sizeof *f.of, size = pointers + method->value_count;
+  f.of = etude_alloc_zeros(&method->allocator, size, a->plan->error);
+  if (f.of == NULL) return ETUDE_OUT_OF_MEMORY;
+  f.written = (uint8_t *)f.of + pointers;
+  fold_all(&f);
+  etude_scratch_free(method); /* its size is another one from here on */
+  etude_release(&method->allocator, f.of, size);
+  return ETUDE_OK;
+}
+
+void etude_fold_free(etude_method *method) {
+  while (method->folded != NULL) {
+    etude_folded *block = method->folded;
+    method->folded = block->next;
+    etude_release(&method->allocator, block, block->size);
+  }
+}
+#endif
