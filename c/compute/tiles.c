@@ -24,18 +24,6 @@ const etude_tiles *etude_tiles_at(size_t index) {
 
 const etude_tiles *etude_tiles_select(void) { return etude_tiles_at(0); }
 
-etude_quantizer etude_quantizer_of(float low, float high) {
-  etude_quantizer by;
-  by.factor = low == high ? 1.0f : 255.0f / (high - low);
-  const float a = low * by.factor, b = high * by.factor;
-  float zero = (-128.0f + a) + (127.0f + b) > 0.0f ? -128.0f - a : 127.0f - b;
-  if (!(zero > -128.0f)) zero = -128.0f;
-  if (zero > 127.0f) zero = 127.0f;
-  by.row.zero = etude_round_small(zero);
-  by.row.scale = 1.0f / by.factor;
-  return by;
-}
-
 etude_row_scale etude_quantize_row(int8_t *q, const float *x, size_t count) {
   return etude_tiles_select()->quantize_row(q, x, count);
 }

@@ -144,12 +144,6 @@ static void collect(etude_analysis *a, etude_plan *plan) {
   for (uint32_t i = 0; i < method->output_count; ++i) note_all(a, method->outputs[i], READ);
 }
 
-uint32_t etude_span_value(const etude_analysis *a, const etude_span *s) {
-  uint32_t value = 0;
-  while (etude_span_of(a, &a->method->values[value]) != s) ++value;
-  return value;
-}
-
 static etude_status clash(const etude_analysis *a, const etude_span *written, const etude_span *kept) {
   return etude_error_set(a->plan->error, ETUDE_NOT_SUPPORTED,
                          "the memory plan puts value %u (memory %u, offset %z) over %s %u, which is still needed",

@@ -217,6 +217,18 @@ etude_status etude_arg_double_list(etude_kernel_context *ctx, etude_value *const
   return ETUDE_OK;
 }
 
+etude_status etude_arg_bool_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, bool *out,
+                                 uint32_t count) {
+  const etude_value *value = args[index];
+  if (value->tag != ETUDE_VALUE_BOOL_LIST) return wrong_kind(ctx, index, "a list of bools", value);
+  if (value->count != count) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: a list of %u bools, not %u", index,
+                             value->count, count);
+  }
+  for (uint32_t i = 0; i < count; ++i) out[i] = value->as.bools[i] != 0;
+  return ETUDE_OK;
+}
+
 static bool is_tensor_list(const etude_value *value) {
   return value->tag == ETUDE_VALUE_TENSOR_LIST || value->tag == ETUDE_VALUE_OPTIONAL_TENSOR_LIST;
 }

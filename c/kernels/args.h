@@ -69,6 +69,9 @@ etude_status etude_arg_int_at(etude_kernel_context *ctx, etude_value *const *arg
 /* A list of doubles in place; None as above. */
 etude_status etude_arg_double_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
                                    const double **out, uint32_t *out_count, bool *present);
+/* A list of exactly `count` bools. */
+etude_status etude_arg_bool_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, bool *out,
+                                 uint32_t count);
 /* The length of a tensor list (optional or not). */
 etude_status etude_arg_list(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, uint32_t *out_count);
 /* Tensor `item` of the list at `index`; NULL for None in an optional list. */

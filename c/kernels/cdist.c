@@ -154,3 +154,37 @@ KERNEL(etude_aten__cdist_forward_out) {
   TRY(etude_out_resize(ctx, c.out, sizes, c.rank));
   return etude_tensor_numel(c.out) == 0 ? ETUDE_OK : run(ctx, &c);
 }
+
+/* (self, p, out, out): distances of rows i < j, row after row. */
+KERNEL(etude_aten__pdist_forward_out) {
+  etude_tensor *in, *out;
+  etude_view from, to;
+  double p, *rows = NULL;
+  int64_t count;
+  size_t at = 0;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(etude_arg_double(ctx, args, 1, &p));
+  TRY(etude_arg_out(ctx, args, 2, &out));
+  if (!etude_dtype_is_float(in->scalar_type) || out->scalar_type != in->scalar_type || in->rank != 2 || out == in) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "no distances of the rows of %T in %T", in, out);
+  }
+  if (!(p >= 0)) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "p cannot be negative or nan");
+  const int64_t n = in->sizes[0];
+  const size_t width = (size_t)in->sizes[1];
+  count = n < 2 ? 0 : n * (n - 1) / 2;
+  TRY(etude_out_resize(ctx, out, &count, 1));
+  if (count == 0) return ETUDE_OK;
+  if (width != 0) TRY(etude_scratch_array(ctx, (uint64_t)n * width, sizeof *rows, &rows));
+  SCRATCH_TAKEN(ctx);
+  etude_view_of(&from, in);
+  etude_view_dense(&to, from.sizes, 2);
+  if (width != 0) etude_view_convert(rows, ETUDE_DOUBLE, &to, in->data, in->scalar_type, &from);
+  for (size_t i = 0; i < (size_t)n; ++i) {
+    for (size_t j = i + 1; j < (size_t)n; ++j, ++at) {
+      const double d = width == 0 ? 0 : distance(rows + i * width, rows + j * width, width, p);
+      etude_element_set_double(out->data, out->scalar_type, at, d);
+    }
+  }
+  return ETUDE_OK;
+}

@@ -28,16 +28,18 @@ static etude_status spatial_list(etude_kernel_context *ctx, etude_value *const *
   return ETUDE_OK;
 }
 
-static etude_status read_steps(etude_kernel_context *ctx, etude_value *const *args, uint32_t rank, etude_conv *c) {
+/* Arguments from `first` on: stride, padding, dilation, transposed, output_padding. */
+static etude_status read_steps(etude_kernel_context *ctx, etude_value *const *args, uint32_t first, uint32_t rank,
+                               etude_conv *c) {
   for (uint32_t d = 0; d < 3; ++d) {
     c->stride[d] = c->dilation[d] = 1;
     c->padding[d] = c->output_padding[d] = 0;
   }
-  TRY(spatial_list(ctx, args, 3, rank, 1, "stride", c->stride));
-  TRY(spatial_list(ctx, args, 4, rank, 0, "padding", c->padding));
-  TRY(spatial_list(ctx, args, 5, rank, 1, "dilation", c->dilation));
-  TRY(etude_arg_bool(ctx, args, 6, &c->transposed));
-  if (c->transposed) TRY(spatial_list(ctx, args, 7, rank, 0, "output_padding", c->output_padding));
+  TRY(spatial_list(ctx, args, first, rank, 1, "stride", c->stride));
+  TRY(spatial_list(ctx, args, first + 1, rank, 0, "padding", c->padding));
+  TRY(spatial_list(ctx, args, first + 2, rank, 1, "dilation", c->dilation));
+  TRY(etude_arg_bool(ctx, args, first + 3, &c->transposed));
+  if (c->transposed) TRY(spatial_list(ctx, args, first + 4, rank, 0, "output_padding", c->output_padding));
   return ETUDE_OK;
 }
 
@@ -94,9 +96,8 @@ static int64_t output_size(const etude_conv *c, int64_t in, int64_t kernel, uint
   return in + 2 * c->padding[d] < reach ? -1 : (in + 2 * c->padding[d] - reach) / c->stride[d] + 1;
 }
 
-static etude_status resize_out(etude_kernel_context *ctx, const etude_tensor *in, const etude_tensor *weight,
-                               etude_tensor *out, const etude_conv *c) {
-  int64_t sizes[5];
+static etude_status size_out(etude_kernel_context *ctx, const etude_tensor *in, const etude_tensor *weight,
+                             const etude_conv *c, int64_t sizes[5]) {
   sizes[0] = in->sizes[0];
   sizes[1] = (int64_t)(c->out_channels * c->groups);
   for (uint32_t d = 2; d < in->rank; ++d) {
@@ -108,10 +109,10 @@ static etude_status resize_out(etude_kernel_context *ctx, const etude_tensor *in
                                d, in, weight);
     }
   }
-  return etude_out_resize(ctx, out, sizes, in->rank);
+  return ETUDE_OK;
 }
 
-static etude_volume volume_of(const etude_tensor *tensor) {
+etude_volume etude_volume_of(const etude_tensor *tensor) {
   etude_volume v;
   memset(&v, 0, sizeof v);
   v.data = tensor->data;
@@ -123,6 +124,28 @@ static etude_volume volume_of(const etude_tensor *tensor) {
     v.strides[3u - tensor->rank + d] = (size_t)tensor->strides[d];
   }
   return v;
+}
+
+etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *args, uint32_t first,
+                                 const etude_tensor *in, const etude_tensor *weight, const etude_tensor *bias,
+                                 const etude_tensor *out, etude_conv *c, int64_t out_sizes[5]) {
+  int64_t groups;
+  TRY(etude_arg_int(ctx, args, first + 5, &groups));
+  TRY(check_tensors(ctx, in, weight, bias, out));
+  memset(c, 0, sizeof *c);
+  c->dtype = in->scalar_type;
+  c->whole = etude_dtype_is_int(c->dtype);
+  c->batch = (size_t)in->sizes[0];
+  TRY(read_steps(ctx, args, first, in->rank - 2u, c));
+  TRY(check_channels(ctx, in, weight, bias, groups, c));
+  TRY(size_out(ctx, in, weight, c, out_sizes));
+  c->in = etude_volume_of(in);
+  c->weight = etude_volume_of(weight);
+  if (bias != NULL) {
+    c->bias = bias->data;
+    c->bias_stride = (size_t)bias->strides[0];
+  }
+  return ETUDE_OK;
 }
 
 /* ---- plain loops, for what is rare ---- */
@@ -206,28 +229,15 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
 
 KERNEL(etude_aten_convolution_out) {
   etude_tensor *in, *weight, *bias, *out;
-  int64_t groups;
+  int64_t sizes[5];
   etude_conv c;
   TRY(etude_arg_count(ctx, arg_count, 11));
   TRY(etude_arg_tensor(ctx, args, 0, &in));
   TRY(etude_arg_tensor(ctx, args, 1, &weight));
   TRY(etude_arg_tensor_or_none(ctx, args, 2, &bias));
-  TRY(etude_arg_int(ctx, args, 8, &groups));
   TRY(etude_arg_out(ctx, args, 9, &out));
-  TRY(check_tensors(ctx, in, weight, bias, out));
-  memset(&c, 0, sizeof c);
-  c.dtype = in->scalar_type;
-  c.whole = etude_dtype_is_int(c.dtype);
-  c.batch = (size_t)in->sizes[0];
-  TRY(read_steps(ctx, args, in->rank - 2u, &c));
-  TRY(check_channels(ctx, in, weight, bias, groups, &c));
-  TRY(resize_out(ctx, in, weight, out, &c));
-  c.in = volume_of(in);
-  c.weight = volume_of(weight);
-  c.out = volume_of(out);
-  if (bias != NULL) {
-    c.bias = bias->data;
-    c.bias_stride = (size_t)bias->strides[0];
-  }
+  TRY(etude_conv_describe(ctx, args, 3, in, weight, bias, out, &c, sizes));
+  TRY(etude_out_resize(ctx, out, sizes, in->rank));
+  c.out = etude_volume_of(out);
   return etude_tensor_numel(out) == 0 ? ETUDE_OK : run(ctx, &c);
 }

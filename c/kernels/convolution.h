@@ -78,6 +78,13 @@ static inline double etude_conv_work(const etude_conv *c) {
          (double)etude_volume_positions(&c->out) * (double)etude_volume_positions(&c->weight);
 }
 
+/* Read and check arguments from `first` on (stride, padding, dilation, transposed, output_padding, groups) and describe
+   all but the output, whose sizes are told. Data is read, and the output resized, by the caller. */
+etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *args, uint32_t first,
+                                 const etude_tensor *in, const etude_tensor *weight, const etude_tensor *bias,
+                                 const etude_tensor *out, etude_conv *c, int64_t out_sizes[5]);
+etude_volume etude_volume_of(const etude_tensor *tensor);
+
 /* The ways to compute it. Those with `done` leave it false, and nothing written, where they do not apply. */
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done);
 /* Any convolution of floats, halfs or bfloat16s, unless the dim orders are odd. */

@@ -229,6 +229,40 @@ REALS(hypot, hypotf(a, b), hypot(a, b))
 OP_REAL(hypot, 0)
 BINARY(hypot)
 
+REALS(nextafter, nextafterf(a, b), nextafter(a, b))
+OP_REAL(nextafter, 0)
+BINARY(nextafter)
+
+/* a * 2^b */
+REALS(ldexp, a *exp2f(b), a *exp2(b))
+OP_REAL(ldexp, ETUDE_OP_FLOAT)
+BINARY(ldexp)
+
+/* ----- divisors ----- */
+
+static uint64_t magnitude(int64_t a) { return a < 0 ? 0u - U(a) : U(a); }
+
+/* By Euclid. */
+static uint64_t common_divisor(int64_t a, int64_t b) {
+  uint64_t x = magnitude(a), y = magnitude(b);
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return x;
+}
+static uint64_t common_multiple(int64_t a, int64_t b) {
+  const uint64_t divisor = common_divisor(a, b);
+  return divisor == 0 ? 0 : magnitude((int64_t)(magnitude(a) / divisor * magnitude(b)));
+}
+INTS(gcd, common_divisor(a, b))
+OP_INT(gcd, ETUDE_OP_NO_BOOL)
+BINARY(gcd)
+INTS(lcm, common_multiple(a, b))
+OP_INT(lcm, ETUDE_OP_NO_BOOL)
+BINARY(lcm)
+
 /* Complex numbers of real ones. */
 #define PAIR(name, T, expression)                                                        \
   static void name(void *out, const void *const *in, size_t count, const void *params) { \

@@ -162,7 +162,25 @@ UNARY_FLOAT(tanh, tanh_complex)
 LOOPS_WIDE(erf, etude_erff(a), erf(a))
 UNARY_FLOAT(erf, NULL)
 
+/* (self, decimals, out, out): p is 10 to the number of decimals, or to its negative. */
+#define ROUND(a, nearby) (p[0].tag != 0 ? nearby((a) / ten) * ten : nearby((a) * ten) / ten)
+ETUDE_LOOP_1(round_to_float, float, float, const float ten = (float)p[0].d;, ROUND(a, nearbyintf))
+ETUDE_LOOP_1(round_to_double, double, double, const double ten = p[0].d;, ROUND(a, nearbyint))
+static const etude_op round_to_op = {round_to_float, round_to_double, NULL, 0, NULL};
+KERNEL(etude_aten_round_decimals_out) {
+  etude_scalar ten = {0, 0, 0};
+  int64_t decimals;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_int(ctx, args, 1, &decimals));
+  ten.tag = decimals < 0;
+  ten.d = pow(10, (double)(decimals < 0 ? -decimals : decimals));
+  return etude_op_call(ctx, args, arg_count, &round_to_op, 1, 2, &ten);
+}
+
 /* ----- tests ----- */
+
+LOOPS_TEST(signbit, signbit(a) != 0, a < 0)
+UNARY_ANY(signbit, ETUDE_OP_BOOL, NULL)
 
 LOOPS_TEST(isnan, a != a, 0 * a)
 ETUDE_COMPLEX_LOOP_1(isnan_complex, uint8_t, , a.re != a.re || a.im != a.im)

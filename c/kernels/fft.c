@@ -16,8 +16,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "fft.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 typedef etude_complex number;
 
@@ -215,23 +217,24 @@ static void run(const transform *t, number *data, bool forward) {
 static etude_status plan_passes(etude_kernel_context *ctx, transform *t) {
   TRY(etude_scratch_array(ctx, t->length, sizeof(number), &t->roots));
   TRY(etude_scratch_array(ctx, t->length, sizeof(number), &t->spare));
+  SCRATCH_TAKEN(ctx);
   for (size_t k = 0; k < t->length; ++k) t->roots[k] = root(k, t->length);
   return ETUDE_OK;
 }
 
 static etude_status plan_chirp(etude_kernel_context *ctx, transform *t) {
-  transform *convolution;
+  transform *const convolution = t + 1;
   const uint64_t n = t->length;
-  TRY(etude_scratch_array(ctx, 1, sizeof *convolution, &convolution));
   memset(convolution, 0, sizeof *convolution);
   for (t->padded = 1; t->padded < 2 * t->length - 1;) t->padded *= 2;
   convolution->length = t->padded;
   factorise(t->padded, convolution->factors, &convolution->factor_count);
-  TRY(plan_passes(ctx, convolution));
   t->convolution = convolution;
+  TRY(plan_passes(ctx, convolution));
   TRY(etude_scratch_array(ctx, n, sizeof(number), &t->chirp));
   TRY(etude_scratch_array(ctx, t->padded, sizeof(number), &t->kernel));
   TRY(etude_scratch_array(ctx, t->padded, sizeof(number), &t->room));
+  SCRATCH_TAKEN(ctx);
   memset(t->kernel, 0, t->padded * sizeof(number));
   for (uint64_t k = 0; k < n; ++k) { /* k < 2^31: k k does not overflow */
     t->chirp[k] = root(k * k % (2 * n), 2 * n);
@@ -242,6 +245,7 @@ static etude_status plan_chirp(etude_kernel_context *ctx, transform *t) {
   return ETUDE_OK;
 }
 
+/* `out` is two: the second is for the convolution of a chirp. */
 static etude_status plan(etude_kernel_context *ctx, size_t length, transform *out) {
   memset(out, 0, sizeof *out);
   out->length = length;
@@ -284,7 +288,7 @@ typedef struct lines {
   size_t signal; /* length of the transform */
   bool forward;
   double scale;
-  transform t; /* of the signal, or of half of it */
+  transform t[2]; /* of the signal, or of half of it, and one that it stands on */
   bool halved;
   number *roots; /* halved: of the signal */
   number *line, *other;
@@ -302,20 +306,20 @@ static void run_line(const lines *l, enum kind kind, const void *from, void *to)
   number *result = l->line;
   if (kind == REAL_TO_COMPLEX && l->halved) {
     etude_load_doubles(&l->line[0].re, from, l->in->scalar_type, in_step, l->signal);
-    run(&l->t, l->line, true);
-    part_real(&l->t, l->roots, l->line, l->other);
+    run(l->t, l->line, true);
+    part_real(l->t, l->roots, l->line, l->other);
     result = l->other;
   } else if (kind == COMPLEX_TO_REAL && l->halved) {
     etude_load_complexes(&l->other[0].re, from, l->in->scalar_type, in_step, kept);
-    join_real(&l->t, l->roots, l->other, l->line);
-    run(&l->t, l->line, false);
+    join_real(l->t, l->roots, l->other, l->line);
+    run(l->t, l->line, false);
   } else {
     etude_load_complexes(&l->line[0].re, from, l->in->scalar_type, in_step, kind == COMPLEX_TO_REAL ? kept : in_size);
     if (kind == COMPLEX_TO_REAL) {
       l->line[0].im = 0;
       for (size_t k = kept; k < l->signal; ++k) l->line[k] = etude_complex_conj(l->line[l->signal - k]);
     }
-    run(&l->t, l->line, l->forward);
+    run(l->t, l->line, l->forward);
   }
   if (kind != COMPLEX_TO_REAL) {
     for (size_t k = 0; k < out_size; ++k) result[k] = etude_complex_scale(result[k], l->scale);
@@ -347,13 +351,14 @@ static etude_status run_lines(etude_kernel_context *ctx, const etude_tensor *in,
   etude_loop_over(&loop, views, 2);
   loop.sizes[dim] = 1;
   if (etude_loop_is_empty(&loop)) return ETUDE_OK;
-  TRY(plan(ctx, l.halved ? signal / 2 : signal, &l.t));
+  TRY(plan(ctx, l.halved ? signal / 2 : signal, l.t));
   TRY(etude_scratch_array(ctx, (uint64_t)signal + 1, sizeof(number), &l.line));
   if (l.halved) {
     TRY(etude_scratch_array(ctx, (uint64_t)signal / 2 + 1, sizeof(number), &l.roots));
     TRY(etude_scratch_array(ctx, (uint64_t)signal / 2 + 1, sizeof(number), &l.other));
-    for (size_t k = 0; k <= signal / 2; ++k) l.roots[k] = root(k, signal);
   }
+  SCRATCH_TAKEN(ctx);
+  for (size_t k = 0; l.halved && k <= signal / 2; ++k) l.roots[k] = root(k, signal);
   etude_cursor_start(&at, &loop);
   do {
     run_line(&l, kind, (const char *)in->data + (size_t)at.offset[1] * etude_scalar_size(in->scalar_type),
@@ -434,6 +439,7 @@ static etude_status complex_transform(etude_kernel_context *ctx, const request *
   TRY(etude_kernel_resize(ctx, r->out, self->sizes, self->rank));
   if (r->count == 0) {
     etude_view from, to;
+    SCRATCH_TAKEN(ctx);
     etude_view_of(&from, self);
     etude_view_of(&to, r->out);
     etude_view_convert(r->out->data, r->out->scalar_type, &to, self->data, self->scalar_type, &from);
@@ -500,7 +506,7 @@ KERNEL(etude_aten_fft_r2c_out) {
   half.sizes = half_sizes;
   TRY(run_lines(ctx, r.self, &half, last, signal, REAL_TO_COMPLEX, true, scale));
   TRY(run_in_place(ctx, &r, &half, r.count - 1, true));
-  if (!onesided) mirror(&r, r.out);
+  if (!onesided && !etude_kernel_is_asked(ctx)) mirror(&r, r.out);
   return ETUDE_OK;
 }
 
@@ -528,7 +534,9 @@ KERNEL(etude_aten_fft_c2r_out) {
     TRY(etude_scratch_array(ctx, etude_tensor_numel(r.self), sizeof *room, &room));
     etude_view_of(&from, r.self);
     etude_view_dense(&to, from.sizes, from.rank);
-    etude_view_convert(room, ETUDE_COMPLEX_DOUBLE, &to, r.self->data, r.self->scalar_type, &from);
+    if (!etude_kernel_is_asked(ctx)) {
+      etude_view_convert(room, ETUDE_COMPLEX_DOUBLE, &to, r.self->data, r.self->scalar_type, &from);
+    }
     for (uint32_t d = 0; d < from.rank; ++d) strides[d] = (int32_t)to.strides[d];
     middle.data = room;
     middle.scalar_type = ETUDE_COMPLEX_DOUBLE;

@@ -12,8 +12,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "pooling_volume.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 enum { MOST = 3 };
 
@@ -203,6 +205,7 @@ static etude_status run(etude_kernel_context *ctx, pool *p, bool backwards) {
       TRY(etude_scratch_array(ctx, (uint64_t)volume_of(p->narrow_sizes), sizeof *r.indices, &r.indices));
     }
   }
+  SCRATCH_TAKEN(ctx);
   etude_cursor_start(&at, &loop);
   do {
     char *here = element(p->wide, at.offset[0]), *there = element(p->narrow, at.offset[1]);

@@ -15,8 +15,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "random.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 enum { RUN = 128 }; /* numbers at a time; even */
 
@@ -199,6 +201,7 @@ static etude_status spread(etude_kernel_context *ctx, const etude_tensor *tensor
   *each = NULL;
   if (count == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, count, sizeof *room, &room));
+  SCRATCH_TAKEN(ctx);
   etude_view_convert(room, ETUDE_DOUBLE, &to, tensor->data, tensor->scalar_type, &from);
   *each = room;
   return ETUDE_OK;
@@ -318,6 +321,7 @@ KERNEL(etude_aten_normal_out) {
   TRY(etude_out_resize(ctx, out, sizes, rank));
   if (tensors[0] != NULL) TRY(spread(ctx, tensors[0], out, &r.each_a));
   if (tensors[1] != NULL) TRY(spread(ctx, tensors[1], out, &r.each_b));
+  SCRATCH_TAKEN(ctx);
   for (size_t i = 0; i < etude_tensor_numel(out); ++i) {
     const char *fault = fault_of(NORMAL, 0, r.each_b != NULL ? r.each_b[i] : r.b);
     if (fault != NULL) return refuse(ctx, fault);
@@ -332,6 +336,7 @@ static etude_status bernoulli(etude_kernel_context *ctx, const etude_tensor *p, 
   recipe r = recipe_of(BERNOULLI, 0, 0);
   if (!etude_dtype_is_real(out->scalar_type)) return refuse(ctx, "the result must be of a real type");
   TRY(spread(ctx, p, out, &r.each_a));
+  SCRATCH_TAKEN(ctx);
   for (size_t i = 0; i < etude_tensor_numel(out); ++i) {
     const char *fault = fault_of(BERNOULLI, r.each_a[i], 0);
     if (fault != NULL) return refuse(ctx, fault);
@@ -379,10 +384,11 @@ KERNEL(etude_aten_native_dropout_out) {
   const size_t count = etude_tensor_numel(out);
   const size_t size = etude_scalar_size(out->scalar_type);
   if (count == 0) return ETUDE_OK;
+  TRY(etude_scratch_array(ctx, count, 1, &kept));
+  SCRATCH_TAKEN(ctx);
   etude_view_of(&to, out);
   etude_view_of(&mask_view, mask);
   etude_view_copy(out->data, &to, in->data, &from, size);
-  TRY(etude_scratch_array(ctx, count, 1, &kept));
   memset(kept, 1, count);
   if (train && p > 0) {
     const source s = take(ctx, count);
@@ -484,6 +490,7 @@ KERNEL(etude_aten_randperm_out) {
   if (n == 0) return ETUDE_OK;
   TRY(check_element(ctx, n - 1, out));
   TRY(etude_scratch_array(ctx, (uint64_t)n, sizeof *places, &places));
+  SCRATCH_TAKEN(ctx);
   for (int64_t i = 0; i < n; ++i) places[i] = i;
   s = take(ctx, (uint64_t)n);
   for (int64_t i = n - 1; i > 0; --i) {
@@ -587,6 +594,7 @@ KERNEL(etude_aten_multinomial_out) {
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *keys, &keys));
   TRY(etude_scratch_array(ctx, (uint64_t)count, sizeof *indices, &indices));
   TRY(etude_scratch_array(ctx, (uint64_t)wanted, sizeof *chosen, &chosen));
+  SCRATCH_TAKEN(ctx);
   const uint64_t each = (uint64_t)(replacement ? wanted : count);
   s = take(ctx, (uint64_t)rows * each);
   for (int64_t r = 0; r < rows; ++r) {

@@ -13,8 +13,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "scatter.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 /* Walks index, one tensor of its sizes, and one that is indexed along a dimension. */
 typedef struct pointing {
@@ -269,11 +271,18 @@ static void divide_elements(void *data, int32_t dtype, const int64_t *counts, si
   }
 }
 
+/* Room to count for a mean of each element of self; NULL where that is not needed. */
+static etude_status take_counts(etude_kernel_context *ctx, const etude_tensor *self, reduction what, int64_t **out) {
+  const size_t numel = etude_tensor_numel(self);
+  *out = NULL;
+  return what != MEAN || numel == 0 ? ETUDE_OK : etude_scratch_array(ctx, numel, sizeof **out, out);
+}
+
 /* `out` is a copy of self already; `p` points from `src` to it. */
 static etude_status reduce_into(etude_kernel_context *ctx, const pointing *p, void *src, etude_tensor *out,
-                                reduction what, bool include_self) {
+                                reduction what, bool include_self, int64_t *counts) {
   const size_t numel = etude_tensor_numel(out);
-  int64_t *counts = NULL, one = 1;
+  int64_t one = 1;
   pointing fixed = *p; /* from one element */
   if (numel == 0 || etude_loop_is_empty(&p->loop)) return ETUDE_OK;
   for (uint32_t d = 0; d < fixed.loop.rank; ++d) fixed.loop.strides[1][d] = 0;
@@ -283,8 +292,7 @@ static etude_status reduce_into(etude_kernel_context *ctx, const pointing *p, vo
     TRY(point_all(ctx, &fixed, out->data, identity, out->scalar_type, scatter_element));
   }
   TRY(point_all(ctx, p, out->data, src, out->scalar_type, function_of(what)));
-  if (what != MEAN) return ETUDE_OK;
-  TRY(etude_scratch_array(ctx, numel, sizeof *counts, &counts));
+  if (counts == NULL) return ETUDE_OK;
   for (size_t i = 0; i < numel; ++i) counts[i] = include_self;
   TRY(point_all(ctx, &fixed, counts, &one, ETUDE_LONG, add_element));
   divide_elements(out->data, out->scalar_type, counts, numel);
@@ -306,6 +314,7 @@ KERNEL(etude_aten_scatter_reduce_two_out) {
   pointing p;
   reduction what;
   bool include_self;
+  int64_t *counts;
   uint32_t dim;
   TRY(etude_open_pair(ctx, args, arg_count, 8, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &index));
@@ -314,12 +323,14 @@ KERNEL(etude_aten_scatter_reduce_two_out) {
   TRY(etude_arg_bool(ctx, args, 5, &include_self));
   TRY(etude_check_same_dtype(ctx, src, out));
   TRY(check_reducible(ctx, out, what));
+  TRY(take_counts(ctx, self, what, &counts));
+  SCRATCH_TAKEN(ctx);
   TRY(etude_copy_self(ctx, self, out));
   to = etude_view_with_rank(out);
   from = etude_view_with_rank(src);
   TRY(etude_get_indexed_dim(ctx, args, 1, &to, &dim));
   TRY(point(ctx, index, &from, &to, dim, &p));
-  return reduce_into(ctx, &p, src->data, out, what, include_self);
+  return reduce_into(ctx, &p, src->data, out, what, include_self, counts);
 }
 
 /* (self, dim, index, src or value, reduce, out, out) */
@@ -379,6 +390,7 @@ KERNEL(etude_aten_index_reduce_out) {
   pointing p;
   reduction what;
   bool include_self;
+  int64_t *counts;
   uint32_t dim;
   TRY(etude_open_pair(ctx, args, arg_count, 8, &self, &out));
   TRY(etude_arg_tensor(ctx, args, 2, &index));
@@ -387,10 +399,12 @@ KERNEL(etude_aten_index_reduce_out) {
   TRY(etude_arg_bool(ctx, args, 5, &include_self));
   TRY(etude_check_same_dtype(ctx, src, out));
   TRY(check_reducible(ctx, out, what));
+  TRY(take_counts(ctx, self, what, &counts));
+  SCRATCH_TAKEN(ctx);
   TRY(etude_copy_self(ctx, self, out));
   to = etude_view_with_rank(out);
   from = etude_view_with_rank(src);
   TRY(etude_get_indexed_dim(ctx, args, 1, &to, &dim));
   TRY(point_slices(ctx, index, &from, &to, dim, &p));
-  return reduce_into(ctx, &p, src->data, out, what, include_self);
+  return reduce_into(ctx, &p, src->data, out, what, include_self, counts);
 }

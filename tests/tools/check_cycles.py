@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Files of the library call each other in one direction only: no circle, however long.
+"""Files of the library call each other in one direction only: no circle, however long, in these rooms (c/ROOM).
 
-    check_cycles.py BUILD_FOLDER
+    check_cycles.py BUILD_FOLDER ROOM...
 
 Reads with nm what each object file of the library defines and what it needs. Prints the calls of every circle; the exit status is 1 if
 there is one.
@@ -63,7 +63,7 @@ def circles(graph: Graph) -> list[set[str]]:
 
 def main() -> int:
     """Check the files given."""
-    defined, needed = read([str(path) for path in Path(sys.argv[1]).glob("c/*/*.p/*.o")])
+    defined, needed = read([str(path) for room in sys.argv[2:] for path in Path(sys.argv[1]).glob(f"c/{room}/*.p/*.o")])
     graph: Graph = {file: {defined[s] for s in symbols if s in defined} - {file} for file, symbols in needed.items()}
     wrong = circles(graph)
     for group in wrong:

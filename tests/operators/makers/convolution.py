@@ -60,3 +60,25 @@ def convolution(call, draw, name):
     bad((1, 3, 6, 6), (2, 3, 3, 3), groups=(5, 0))
     bad((1, 3, 6, 6), (2, 3, 3, 3), bias=draw.tensor((3,)))
     bad((1, 3, 6, 6), (2, 3, 3))
+
+
+@vectors("aten::convolution_backward.out")
+def backward(call, draw, name):
+    for dtype in FLOATS:
+        for x, w, *numbers in CALLS[:13]:
+            image, weight = draw.tensor(x, dtype), draw.tensor(w, dtype)
+            y = torch.ops.aten.convolution(image, weight, None, *numbers)
+            out = w[1] * numbers[6 - 1] if numbers[3] else w[0]
+            near = {torch.float16: {"atol": 6e-2, "rtol": 1e-2}, torch.bfloat16: {"atol": 6e-1, "rtol": 5e-2}}.get(
+                dtype, {"atol": 1e-4, "rtol": 1e-5}
+            )
+            call(draw.tensor(tuple(y.shape), dtype), image, weight, [out], *numbers, [True, True, True], **near)
+    image = laid(draw.tensor((1, 3, 6, 7)), "nhwc")
+    good = [[1, 1], [0, 0], [1, 1], False, [0, 0], 1]
+    y = torch.ops.aten.convolution(image, torch.ones(5, 3, 3, 3), None, *good)
+    grad = laid(draw.tensor(tuple(y.shape)), "nhwc")
+    outs = torch.ops.aten.convolution_backward(grad, image, torch.ones(5, 3, 3, 3), [5], *good, [True] * 3)
+    call(grad, image, torch.ones(5, 3, 3, 3), [5], *good, [True] * 3, want=list(outs), order="nhwc", rtol=1e-5, atol=1e-4)
+    call(draw.tensor((1, 5, 3, 5)), image, torch.ones(5, 3, 3, 3), [5], *good, [True] * 3, want=list(outs), refuses=True)
+    call(grad, image, torch.ones(5, 2, 3, 3), [5], *good, [True] * 3, want=list(outs), refuses=True)
+    call(grad, image, torch.ones(5, 3, 3, 3), [5], *good, [True] * 2, want=list(outs), refuses=True)

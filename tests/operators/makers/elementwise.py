@@ -21,7 +21,7 @@ def base(name: str) -> str:
     erfc.out exp.out exp2.out expm1.out floor.out frac.out hardsigmoid.out isinf.out isnan.out log.out log10.out
     log1p.out log2.out logical_not.out neg.out reciprocal.out relu.out round.out rsqrt.out sigmoid.out sign.out
     silu.out sin.out sinh.out sqrt.out square.out tan.out tanh.out trunc.out
-    angle.out sgn.out _conj_physical.out conj_physical.out _conj_copy.out
+    signbit.out angle.out sgn.out _conj_physical.out conj_physical.out _conj_copy.out
     """)
 )
 def unary(call, draw, name):
@@ -199,6 +199,47 @@ def binary(call, draw, name):
         (torch.bool, torch.int32),
     ):
         call.attempt(draw.tensor((9,), source), draw.tensor((9,), source, 1, 3), dtypes=target)
+
+
+@vectors("aten::round.decimals_out")
+def round_decimals(call, draw, name):
+    for dtype in FLOATS:
+        for decimals in (0, 1, 3, -1, -2):
+            call(draw.tensor((19,), dtype, -300, 300), decimals=decimals)
+        call(draw.edges(dtype), decimals=2)
+        call(draw.edges(dtype), decimals=-1)
+    call(draw.tensor((3,), torch.int32), decimals=1, want=torch.zeros(3, dtype=torch.int32), refuses=True)
+
+
+@vectors("aten::copysign.Scalar_out")
+def copysign_number(call, draw, name):
+    with_number(call, draw, name)
+
+
+@vectors("aten::nextafter.out", "aten::ldexp.out")
+def steps(call, draw, name):
+    for dtype in (torch.float32, torch.float64) if "nextafter" in name else FLOATS:
+        for a, b in PAIRS:
+            call(draw.tensor(a, dtype), draw.tensor(b, dtype))
+        if "nextafter" in name:
+            call(*draw.pairs(dtype))
+    if "ldexp" in name:
+        call(draw.tensor((5,)), draw.tensor((5,), torch.int32, -40, 40))
+        call(draw.tensor((5,), torch.int64), draw.tensor((5,), torch.int32))
+
+
+@vectors("aten::gcd.out", "aten::lcm.out")
+def divisors(call, draw, name):
+    for dtype in INTS:
+        for a, b in PAIRS:
+            call(draw.tensor(a, dtype, -50, 50), draw.tensor(b, dtype, -50, 50))
+        if "gcd" in name:  # the least integer has no absolute value in PyTorch; and a multiple of extremes overflows
+            a, b = draw.pairs(dtype)
+            fine = (a != torch.iinfo(dtype).min) & (b != torch.iinfo(dtype).min) | (dtype == torch.uint8)
+            call(a[fine], b[fine])
+    call(draw.tensor((4,), torch.int8), draw.tensor((4,), torch.int32))
+    for dtype in (torch.float32, torch.bool):
+        call(draw.tensor((4,), dtype), draw.tensor((4,), dtype), want=torch.zeros(4, dtype=dtype), refuses=True)
 
 
 @vectors("aten::complex.out", "aten::polar.out")

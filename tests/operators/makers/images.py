@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from vectors import FLOATS, vectors
 
@@ -105,3 +107,14 @@ def cdist(call, draw, name):
         call(draw.tensor((3, 4), dtype), draw.tensor((5, 4), dtype), 2.0, 2, **near(dtype))
     call(draw.tensor((3, 4)), draw.tensor((5, 3)), 2.0, None, refuses=True)
     call(draw.tensor((3, 4)), draw.tensor((5, 4)), -1.0, None, refuses=True)
+
+
+@vectors("aten::_pdist_forward.out")
+def pdist(call, draw, name):
+    for dtype in (torch.float32, torch.float64):
+        for p in (0.0, 1.0, 2.0, 3.5, math.inf):
+            for shape in ((5, 3), (2, 7), (1, 3), (0, 3), (3, 0)):
+                call(draw.tensor(shape, dtype), p)
+    call(draw.tensor((4, 3), order=(1, 0)), 2.0)
+    call(draw.tensor((4,)), 2.0, refuses=True)
+    call(draw.tensor((4, 3)), -1.0, want=torch.zeros(6), refuses=True)

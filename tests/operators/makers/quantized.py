@@ -165,3 +165,40 @@ def embedding(call, draw, name):
                     call(weight, scales, zeros, low, high, index, want=want, rtol=2e-3 if out == torch.float16 else 2e-6, **more)
     weight = draw.tensor((6, 4), torch.uint8, 0, 255)
     call(weight, torch.ones(6), None, 0, 255, torch.tensor([6]), want=torch.zeros(1, 4 * 8 // bits), refuses=True)
+
+
+@vectors("quantized_decomposed::add.out")
+def add(call, draw, name):
+    for dtype in (torch.uint8, torch.int8):
+        low, high = RANGES[dtype]
+        for shapes in (((37,), (37,)), ((2, 3, 4), (3, 4)), ((), ()), ((0, 3), (0, 3))):
+            a, b = (draw.tensor(shape, dtype, low, high) for shape in shapes)
+            total = ((a.double() - 3).float() * 0.1 + (b.double() + 7).float() * 0.2).double()
+            want = (torch.round(total / 0.25) + 11).clamp(low, high).to(dtype)
+            call(a, 0.1, 3, low, high, b, 0.2, -7, low, high, 0.25, 11, low, high, want=want, atol=1)
+            want = (torch.round(total / 0.25) + 11).clamp(5, 90).to(dtype)
+            call(a, 0.1, 3, low, high, b, 0.2, -7, low, high, 0.25, 11, 5, 90, want=want, atol=1)
+    x = draw.tensor((4,), torch.uint8)
+    call(x, 1.0, 0, 0, 255, x.float(), 1.0, 0, 0, 255, 1.0, 0, 0, 255, want=x, refuses=True)
+    call(x, 1.0, 0, 0, 255, x, 1.0, 0, 0, 255, 1.0, 0, 0, 256, want=x, refuses=True)
+
+
+@vectors("quantized_decomposed::mixed_mm.out", "quantized_decomposed::mixed_linear.out")
+def mixed(call, draw, name):
+    linear = "linear" in name
+    for dtype in (torch.float32, torch.float16):
+        for m, k, n in ((1, 4, 3), (5, 8, 7), (0, 4, 2), (2, 12, 1)):
+            for groups in (None, 2, 4) if linear else (None,):
+                x, w = draw.tensor((m, k), dtype), draw.tensor((n, k) if linear else (k, n), torch.int8, -128, 127)
+                rows = w.shape[0]
+                scales = draw.tensor((rows,) if groups is None else (rows, groups), dtype, 0.01, 0.1)
+                each = scales[:, None] if groups is None else scales.repeat_interleave(k // groups, 1)
+                wide = w.double() * each.double()
+                want = (x.double() @ (wide.T if linear else wide)).to(dtype)
+                near = {"rtol": 3e-3, "atol": 1e-2} if dtype == torch.float16 else {"rtol": 1e-5, "atol": 1e-5}
+                call(x, w, scales, None, want=want, **near)
+    x, w, s = draw.tensor((2, 3)), draw.tensor((3, 3), torch.int8), draw.tensor((3,), torch.float32, 0.1, 1)
+    call(x, w, s, torch.zeros(3), want=x, refuses=True)
+    call(x, w.float(), s, None, want=x, refuses=True)
+    call(x[:, :2].contiguous(), w, s, None, want=x, refuses=True)
+    call(x, w, s[:2].contiguous(), None, want=x, refuses=True)

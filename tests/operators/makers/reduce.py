@@ -297,3 +297,18 @@ def cumulative(call, draw, name):
     call(draw.tensor((2, 3)), 2, refuses=True)
     for dtype in INTS:
         call(draw.edges(dtype), 0)
+
+
+@vectors("aten::cummax.out", "aten::cummin.out", "aten::logcumsumexp.out")
+def scans(call, draw, name):
+    logs = "log" in name
+    for dtype in FLOATS if logs else REALS:
+        for dim in (0, 1, -1):
+            call(draw.tensor((2, 3, 5), dtype), dim, **loose(dtype))
+        call(draw.tensor((), dtype), 0)
+        call(draw.tensor((0, 3), dtype), 0)
+        call(draw.tensor((300,), dtype), 0, **loose(dtype))
+        if not (logs and dtype in (torch.float16, torch.bfloat16)):
+            call(draw.edges(dtype), 0, **loose(dtype))
+    call(draw.tensor((2, 3, 4, 5), order="nhwc"), 2)
+    call(draw.tensor((3, 4)), 2, refuses=True)

@@ -1,0 +1,8 @@
+/* See spans.h. */
+#include "spans.h"
+
+uint32_t etude_span_value(const etude_analysis *a, const etude_span *s) {
+  uint32_t value = 0;
+  while (etude_span_of(a, &a->method->values[value]) != s) ++value;
+  return value;
+}
