@@ -166,6 +166,7 @@ enum {
   XNN_TRAIT_IN_PLACE = 1u << 2, /* the output may take the place of an input of its size that is not needed after */
   XNN_TRAIT_OPTIONAL_LAST = 1u << 3, /* the last input, a bias, may be left out */
   XNN_TRAIT_CLAMPED = 1u << 4,       /* results are clamped, and not only Clamp's */
+  XNN_TRAIT_PRODUCT = 1u << 6,       /* a product or convolution, whose bounds are read when it runs */
   XNN_TRAIT_ROWS = 1u << 5           /* takes dynamically quantised values with a scale for each row */
 };
 

@@ -149,12 +149,15 @@ static void run_convolution(const xnn_run *run, const xnn_node *node) {
   etude_xnn_run_product(run, node, product, node->packed.data, &io, run->scratch);
 }
 
-const xnn_node_type etude_xnn_node_conv2d = {"Conv2d",          read_convolution, prepare_convolution,
-                                             infer_convolution, run_convolution,  XNN_TRAIT_OPTIONAL_LAST,
-                                             KIND_PLAIN};
-const xnn_node_type etude_xnn_node_depthwise_conv2d = {"DepthwiseConv2d", read_convolution, prepare_convolution,
-                                                       infer_convolution, run_convolution,  XNN_TRAIT_OPTIONAL_LAST,
+const xnn_node_type etude_xnn_node_conv2d = {
+    "Conv2d",          read_convolution, prepare_convolution,
+    infer_convolution, run_convolution,  XNN_TRAIT_OPTIONAL_LAST | XNN_TRAIT_PRODUCT,
+    KIND_PLAIN};
+const xnn_node_type etude_xnn_node_depthwise_conv2d = {"DepthwiseConv2d",   read_convolution,
+                                                       prepare_convolution, infer_convolution,
+                                                       run_convolution,     XNN_TRAIT_OPTIONAL_LAST | XNN_TRAIT_PRODUCT,
                                                        KIND_DEPTHWISE};
-const xnn_node_type etude_xnn_node_conv_transpose2d = {"ConvTranspose2d", read_convolution, prepare_convolution,
-                                                       infer_transposed,  run_convolution,  XNN_TRAIT_OPTIONAL_LAST,
+const xnn_node_type etude_xnn_node_conv_transpose2d = {"ConvTranspose2d",   read_convolution,
+                                                       prepare_convolution, infer_transposed,
+                                                       run_convolution,     XNN_TRAIT_OPTIONAL_LAST | XNN_TRAIT_PRODUCT,
                                                        KIND_TRANSPOSED};

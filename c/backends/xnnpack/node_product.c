@@ -129,7 +129,7 @@ const xnn_node_type etude_xnn_node_fully_connected = {"FullyConnected",
                                                       prepare_fully_connected,
                                                       infer_fully_connected,
                                                       run_fully_connected,
-                                                      XNN_TRAIT_OPTIONAL_LAST | XNN_TRAIT_ROWS,
+                                                      XNN_TRAIT_OPTIONAL_LAST | XNN_TRAIT_ROWS | XNN_TRAIT_PRODUCT,
                                                       0};
 
 /* ---- BatchMatrixMultiply ---- */

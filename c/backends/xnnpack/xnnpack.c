@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "delegate.h"
+#include "fuse.h"
 #include "nodes.h"
 #include "payload.h"
 #include "schema.h"
@@ -75,6 +76,7 @@ static etude_status load(xnn_backend *backend, xnn_delegate *d, etude_init_conte
   if (settings.weight_cache) ETUDE_TRY(etude_xnn_cache_join(backend, ctx, settings.cache_path, &d->cache, error));
   xnn_loader loader = {ctx, &d->graph, backend, d->cache, error};
   ETUDE_TRY(prepare_nodes(&loader));
+  etude_xnn_fuse(&d->graph);
   ETUDE_TRY(etude_xnn_plan_create(&d->plan, &d->graph, error));
   ETUDE_TRY(etude_xnn_pool_join(backend, settings.sharing_mode, etude_init_context_program(ctx), &d->allocator,
                                 &d->pool, error));
