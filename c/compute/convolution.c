@@ -213,9 +213,12 @@ static etude_product_tile tile_of(const run *r, const rows *in, size_t first, si
   const etude_convolution *c = r->c;
   const etude_convolution_io *io = r->io;
   const etude_convolution_phase *p = &in->phase;
-  const size_t step = c->transposed ? c->stride_height : 1, step_x = c->transposed ? c->stride_width : 1;
-  const size_t x = first % p->width, y = first / p->width % p->height, image = first / p->width / p->height;
-  const size_t pixel = (image * c->out_height + p->y + y * step) * c->out_width + p->x + x * step_x;
+  size_t pixel = first, step_x = 1;
+  if (c->transposed) {
+    const size_t x = first % p->width, y = first / p->width % p->height, image = first / p->width / p->height;
+    step_x = c->stride_width;
+    pixel = (image * c->out_height + p->y + y * c->stride_height) * c->out_width + p->x + x * step_x;
+  }
   etude_product_tile t = {0};
   t.x = r->pointers;
   t.taps = etude_convolution_panel_taps(r->plan, p);
@@ -230,8 +233,10 @@ static etude_product_tile tile_of(const run *r, const rows *in, size_t first, si
   t.y_zero = io->y_zero;
   t.y_low = io->y_low;
   t.y_high = io->y_high;
-  t.row_scale = io->row_scale == NULL ? NULL : io->row_scale + (io->per_image ? image : first);
-  t.row_scale_step = io->per_image ? 0 : 1;
+  if (io->row_scale != NULL) {
+    t.row_scale = io->row_scale + (io->per_image ? first / (p->width * p->height) : first);
+    t.row_scale_step = io->per_image ? 0 : 1;
+  }
   t.block_sums = r->block_sums;
   t.block = c->block;
   return t;
@@ -274,22 +279,23 @@ static void prepare_inputs(run *r, const rows *in, size_t first, size_t count, s
 /* Tile `number` of a phase by panels `first` … `end`, which are counted over the groups. */
 static void run_tile(run *r, const rows *in, size_t number, size_t first, size_t end) {
   const etude_convolution_plan *plan = r->plan;
-  const size_t segment = number / in->segment_tiles, place = number % in->segment_tiles;
+  const size_t segment = in->segments == 1 ? 0 : number / in->segment_tiles;
+  const size_t place = number - segment * in->segment_tiles;
   const size_t start = place * in->segment_rows / in->segment_tiles;
   const size_t count = (place + 1) * in->segment_rows / in->segment_tiles - start;
   const size_t row = segment * in->segment_rows + start;
-  const etude_product_tile t = tile_of(r, in, row, count);
-  const char *panels = r->packed + in->panels.offset;
-  size_t group = first / plan->panels, panel = first % plan->panels;
+  etude_product_tile t = tile_of(r, in, row, count);
+  char *y = t.y;
+  const float *add = t.add;
+  size_t group = first / plan->panels, panel = first - group * plan->panels;
   prepare_inputs(r, in, row, count, group);
   for (size_t i = first; i < end; ++i) {
     const size_t out = group * r->c->out_channels + panel * plan->set->cols;
-    etude_product_tile own = t;
-    own.panel = panels + group * in->panels.group_size + panel * in->panels.size;
-    own.cols = (uint32_t)(panel == plan->panels - 1 ? plan->last_cols : plan->set->cols);
-    own.y = (char *)t.y + out * plan->y_size;
-    own.add = t.add == NULL ? NULL : t.add + out;
-    plan->set->run(&own);
+    t.panel = r->packed + in->panels.offset + group * in->panels.group_size + panel * in->panels.size;
+    t.cols = (uint32_t)(panel == plan->panels - 1 ? plan->last_cols : plan->set->cols);
+    t.y = y + out * plan->y_size;
+    t.add = add == NULL ? NULL : add + out;
+    plan->set->run(&t);
     if (++panel < plan->panels || i + 1 == end) continue;
     panel = 0;
     prepare_inputs(r, in, row, count, ++group);
