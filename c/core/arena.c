@@ -18,7 +18,7 @@ static etude_arena_block *block_at(const etude_arena *arena, size_t offset) {
 void etude_arena_init(etude_arena *arena, void *memory, size_t size) {
   size_t skip = (size_t)(ETUDE_ALIGN_UP((uintptr_t)memory, sizeof(etude_arena_block)) - (uintptr_t)memory);
   if (skip > size) skip = size;
-  const etude_arena fresh = {(uint8_t *)memory + skip, size - skip, 0, 0, 0, NO_BLOCK};
+  const etude_arena fresh = {(uint8_t *)memory + skip, size - skip, 0, 0, 0, NO_BLOCK, {0}};
   *arena = fresh;
 }
 

@@ -44,8 +44,8 @@ etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tensor *out, c
   if (status != ETUDE_NOT_SUPPORTED) return status;
   const bool fixed = out->bounds == NULL;
   return etude_error_set(call_of(ctx)->error, ETUDE_INVALID_PROGRAM,
-                         "the result has sizes %D, and the program was exported for %s%D: export it for larger ones",
-                         sizes, rank, fixed ? "" : "at most ", fixed ? out->sizes : out->bounds, (uint32_t)out->rank);
+                         "the result has sizes %D, and the program was exported for %s%D: export it for these", sizes,
+                         rank, fixed ? "" : "at most ", fixed ? out->sizes : out->bounds, (uint32_t)out->rank);
 }
 
 bool etude_kernel_is_asked(const etude_kernel_context *ctx) { return call_of(ctx)->asked != NULL; }

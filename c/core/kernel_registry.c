@@ -41,6 +41,12 @@ const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, cons
   return etude_runtime_find_operator(runtime, name, "", &table);
 }
 
+etude_kernel_traits etude_traits_of(const etude_kernel *kernel) {
+  etude_kernel_traits traits;
+  etude_struct_read(&traits, sizeof traits, kernel != NULL ? kernel->traits : NULL);
+  return traits;
+}
+
 /* ---- adding and taking out ---- */
 
 /* Take up the next row of a table that is not in the list yet. */

@@ -50,7 +50,7 @@ static void note_all(etude_analysis *a, const etude_value *value, use how) {
 
 /* Does the kernel say that it changes argument `index` in place? */
 static bool is_updated(const etude_kernel *kernel, uint32_t index) {
-  return kernel != NULL && kernel->traits != NULL && index < 32 && (kernel->traits->updates >> index & 1u) != 0;
+  return index < 32 && (etude_traits_of(kernel).updates >> index & 1u) != 0;
 }
 
 static void note_kernel_call(etude_analysis *a, const etude_instruction *instruction, bool in_place) {

@@ -24,6 +24,13 @@ static bool find_attribute(etude_plan *plan, uint32_t index, uint32_t *out) {
   return false;
 }
 
+static uint32_t instruction_count(etude_plan *plan) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->chains); ++i)
+    count += etude_fb_count(&plan->fb, etude_plan_chain(plan, i));
+  return count;
+}
+
 etude_status etude_program_method_info(const etude_program *program, uint32_t method, etude_method_info *out_info,
                                        etude_error *error) {
   etude_plan plan;
@@ -32,10 +39,7 @@ etude_status etude_program_method_info(const etude_program *program, uint32_t me
   info.input_count = etude_fb_count(&plan.fb, plan.inputs);
   info.output_count = etude_fb_count(&plan.fb, plan.outputs);
   info.value_count = plan.value_count;
-  info.instruction_count = 0;
-  for (uint32_t i = 0; i < etude_fb_count(&plan.fb, plan.chains); ++i) {
-    info.instruction_count += etude_fb_count(&plan.fb, etude_plan_chain(&plan, i));
-  }
+  info.instruction_count = instruction_count(&plan);
   info.operator_count = etude_fb_count(&plan.fb, plan.operators);
   info.delegate_count = etude_fb_count(&plan.fb, plan.delegates);
   info.buffer_count = etude_plan_buffer_count(&plan);
@@ -157,24 +161,24 @@ static void describe_instruction(etude_plan *plan, etude_fb_vector chain, uint32
 etude_status etude_program_instructions(const etude_program *program, uint32_t method, uint32_t first,
                                         etude_instruction_info *out_infos, uint32_t count, etude_error *error) {
   etude_plan plan;
-  uint32_t start = 0; /* of the chain */
-  uint8_t *out = (uint8_t *)out_infos;
-  const size_t stride = count > 0 ? out_infos->struct_size : 0;
   ETUDE_TRY(etude_plan_open(program, method, &plan, error));
-  for (uint32_t c = 0; count > 0 && c < etude_fb_count(&plan.fb, plan.chains); ++c) {
+  const uint32_t all = instruction_count(&plan);
+  if (first > all || count > all - first) ETUDE_TRY(check_index(&plan, "instructions", all, all));
+  uint8_t *out = (uint8_t *)out_infos;
+  const uint32_t stride = count > 0 ? out_infos->struct_size : 0;
+  for (uint32_t c = 0, start = 0; count > 0; ++c) {
     const etude_fb_vector chain = etude_plan_chain(&plan, c);
     const uint32_t length = etude_fb_count(&plan.fb, chain);
     for (; count > 0 && first - start < length; ++first, --count) {
       etude_instruction_info info;
       describe_instruction(&plan, chain, first - start, start, &info);
-      memcpy(out, &out_infos->struct_size, sizeof info.struct_size);
+      memcpy(out, &stride, sizeof stride);
       etude_struct_write(out, &info, sizeof info);
       out += stride;
     }
     start += length;
   }
-  ETUDE_TRY(etude_plan_fault(&plan));
-  return count == 0 ? ETUDE_OK : check_index(&plan, "instructions", first, start);
+  return etude_plan_fault(&plan);
 }
 
 etude_status etude_program_operator_name(const etude_program *program, uint32_t method, uint32_t index, char *out_name,

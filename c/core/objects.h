@@ -293,6 +293,9 @@ void etude_runtime_free_backends(etude_runtime *runtime);
 const etude_kernel *etude_runtime_find_operator(const etude_runtime *runtime, const char *name, const char *overload,
                                                 etude_kernel_table **out_table);
 void etude_runtime_use_kernels(const etude_runtime *runtime, etude_kernel_table *table, int32_t change);
+
+/* What a kernel (NULL: none) says of itself: zero where it says nothing, or was compiled before it could. */
+etude_kernel_traits etude_traits_of(const etude_kernel *kernel);
 void etude_runtime_free_kernels(etude_runtime *runtime);
 
 /* A loop of a kernel or backend: by the hooks, or here. */

@@ -8,6 +8,7 @@ etude_status etude_runtime_create(const etude_allocator *allocator, const etude_
   if (runtime == NULL) return ETUDE_OUT_OF_MEMORY;
   runtime->allocator = *allocator;
   etude_struct_read(&runtime->hooks, sizeof runtime->hooks, hooks);
+  runtime->hooks.struct_size = (uint32_t)sizeof runtime->hooks; /* what is there, for plugins */
   *out_runtime = runtime;
   return ETUDE_OK;
 }

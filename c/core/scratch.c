@@ -97,10 +97,11 @@ static void restore(const etude_value *value) {
 
 static size_t need_of(etude_method *method, const etude_instruction *call) {
   const etude_operator *op = &method->operators[call->index];
-  if (op->kernel == NULL || op->kernel->traits == NULL || op->kernel->traits->scratch_need == NULL) return 0;
+  const etude_kernel_traits traits = etude_traits_of(op->kernel);
+  if (traits.scratch_need == NULL) return 0;
   etude_kernel_call ask;
   etude_kernel_call_init(&ask, method, call, NULL);
-  const size_t need = op->kernel->traits->scratch_need(&ask.ctx, (etude_value *const *)call->args, call->arg_count);
+  const size_t need = traits.scratch_need(&ask.ctx, (etude_value *const *)call->args, call->arg_count);
   for (uint32_t i = 0; i < call->arg_count; ++i) {
     const etude_value *value = call->args[i];
     restore(value);

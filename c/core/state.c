@@ -76,7 +76,7 @@ static bool call_updates(etude_plan *plan, const etude_plan_instruction *call, u
     if (name == NULL) return false;
     etude_kernel_table *table;
     const etude_kernel *kernel = etude_runtime_find_operator(plan->program->runtime, name, overload, &table);
-    if (kernel != NULL && kernel->traits != NULL && (kernel->traits->updates >> i & 1u) != 0) return true;
+    if ((etude_traits_of(kernel).updates >> i & 1u) != 0) return true;
   }
   return false;
 }

@@ -48,6 +48,7 @@ typedef struct etude_hooks {
   void (*unmap_file)(void *self, void *file);
   /** Write the pieces, one behind the other, as a new file that takes the place of an old one when it is whole. */
   etude_status (*save_file)(void *self, const char *path, const etude_bytes *pieces, size_t count, etude_error *error);
+  void *reserved[4]; /**< NULL: room for what is to come, so that the struct keeps its size */
 } etude_hooks;
 
 #ifdef __cplusplus

@@ -49,6 +49,7 @@ typedef struct etude_arena {
   size_t peak;   /**< the largest `used` so far */
   size_t needed; /**< the `used` that the last refused allocation would have led to; 0 if none was refused */
   size_t last;   /**< internal: where the newest block begins */
+  size_t reserved[2];
 } etude_arena;
 
 /** Start an arena over @p size bytes at @p memory, which need not be aligned and stays the caller's. */

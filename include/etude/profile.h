@@ -29,6 +29,7 @@ typedef struct etude_profile_row {
   uint64_t calls;
   uint64_t total, least, most;
   uint64_t bytes; /**< of the tensors that the last call got and gave, as large as they were */
+  uint64_t reserved[2];
 } etude_profile_row;
 
 /** One call, for a picture over time. */
@@ -49,6 +50,7 @@ typedef struct etude_profile {
   uint64_t first, last;                /**< begin of the first instruction, and end of the last */
   size_t next;                         /**< internal: where the next row is looked for first */
   uint32_t known;                      /**< internal: instructions below it may have rows */
+  uint64_t reserved[4];
 } etude_profile;
 
 /** Begin with nothing. @p rows and @p events (may be NULL and 0) stay the caller's. */

@@ -6,9 +6,10 @@ C holds numbers instead of Python objects: `self` and handles are keys of dicts 
 
 from __future__ import annotations
 
+import atexit
 import itertools
 
-from etude import _context
+from etude import _context, _pending
 from etude._callback import guarded, lost
 from etude._context import Delegate, ExecuteContext, InitContext
 from etude._lease import Lease
@@ -26,7 +27,8 @@ _adapters: dict[int, Adapter] = {}
 class Adapter:
     """A registered Python backend."""
 
-    def __init__(self, backend: Backend, name: bytes) -> None:
+    def __init__(self, root: int, backend: Backend, name: bytes) -> None:
+        self.root = root
         self.backend = backend
         self.name = name.decode()
         self.number = next(_numbers)
@@ -81,7 +83,7 @@ class Adapter:
 
     def init(self, ctx: CData, payload: CData, out_handle: CData) -> None:
         """Call `Backend.init`."""
-        delegate = Delegate(text(lib.etude_init_context_method_name(ctx)))
+        delegate = Delegate(self.root, text(lib.etude_init_context_method_name(ctx)))
         delegate.leases.append(Lease(payload.data, payload.size))
         context = InitContext(ctx, delegate, self.kinds, self.name)
         _context.begin(self.backend, context)
@@ -95,11 +97,14 @@ class Adapter:
             context._end()
         number = next(_numbers)
         self.delegates[number] = delegate
+        _context.initialised(lambda: self.end(number))
         out_handle[0] = ffi.cast("void *", number)
 
     def execute(self, ctx: CData, handle: CData, values: CData, count: int) -> None:
         """Call `Backend.execute`."""
-        delegate = self.delegates[_number(handle)]
+        delegate = self.delegates.get(_number(handle))
+        if delegate is None:
+            raise EtudeStateError("the interpreter is ending, and this delegate has been destroyed")
         context = ExecuteContext(ctx, delegate, self.kinds, self.name)
         _context.begin(self.backend, context)
         try:
@@ -111,28 +116,42 @@ class Adapter:
             raise EtudeTypeError(f"it returned an object of type {type(answer).__name__}; results are written to the outputs in args")
         context._close()
 
-    def destroy(self, handle: CData) -> None:
+    def end(self, number: int) -> None:
+        """Destroy a delegate, unless that has been done; an exception is noted as that of a callback."""
+        guarded(f"backend '{self.name}', destroy", ffi.NULL, self._destroy, number)
+
+    def _destroy(self, number: int) -> None:
         """Call `Backend.destroy`, and forget the handle whatever comes of it."""
-        delegate = self.delegates.pop(_number(handle))
+        delegate = self.delegates.pop(number, None)
+        if delegate is None:
+            return
         try:
             self.backend.destroy(delegate.handle)
         finally:
             free = delegate.end()
         if not free:
             raise EtudeBackendError(
-                f"method '{delegate.method_name}': its payload or named data is still in use by an array or view; the memory is gone now"
+                f"method '{delegate.method_name}': its payload or named data is still in use by an array or view, and is freed with that"
             )
 
     def set_option(self, items: CData, count: int) -> None:
         """Call `Backend.options_changed`, and remember what is set."""
         options = read_items(items, count)
-        self.backend.options_changed(options)
+        with _context.option_call("options_changed"):
+            self.backend.options_changed(options)
         self.told.update(options)
+
+    def check_options(self, items: CData, count: int, method_name: CData) -> None:
+        """Call `Backend.check_options`."""
+        with _context.option_call("check_options"):
+            self.backend.check_options(read_items(items, count), None if method_name == ffi.NULL else text(method_name))
 
     def get_option(self, item: CData) -> None:
         """Read a read-only option."""
         field = self.backend._fields[text(item.key)]
-        write_value(item, "its value", field.key, field.take(field.__get__(self.backend)))
+        with _context.option_call("the getter of an option"):
+            value = field.__get__(self.backend)
+        write_value(item, "its value", field.key, field.take(value))
 
 
 def register(runtime: Handle, backend: Backend) -> None:
@@ -143,7 +162,7 @@ def register(runtime: Handle, backend: Backend) -> None:
     if backend._adapter is not None:
         raise EtudeStateError(f"this backend object is registered already, as {backend._adapter.name!r}; make another one")
     name = backend_name(backend.name)
-    adapter = Adapter(backend, name)
+    adapter = Adapter(runtime.root, backend, name)
     error = ErrorBlock()
     pointer = ffi.cast("void *", adapter.number)
     _adapters[adapter.number] = adapter  # C asks for the schema at once
@@ -182,8 +201,17 @@ def _execute(self_: CData, ctx: CData, handle: CData, args: CData, count: int, e
 
 @ffi.def_extern(name="etude_py_destroy", onerror=lost)
 def _destroy(self_: CData, handle: CData) -> None:
-    adapter = _adapters[_number(self_)]
-    guarded(f"backend '{adapter.name}', destroy", ffi.NULL, adapter.destroy, handle)
+    _adapters[_number(self_)].end(_number(handle))
+
+
+@atexit.register
+def _destroy_all() -> None:
+    """The interpreter ends, and objects that are still about need not be finalised: destroy what backends have made."""
+    start = _pending.mark()
+    for adapter in list(_adapters.values()):
+        for number in list(adapter.delegates):
+            adapter.end(number)
+    _pending.settle(start, complain=True)
 
 
 @ffi.def_extern(name="etude_py_option_schema", error=ffi.NULL, onerror=lost)
@@ -195,9 +223,7 @@ def _option_schema(self_: CData, out_count: CData) -> CData:
 
 @ffi.def_extern(name="etude_py_check_options", error=lib.ETUDE_INTERNAL, onerror=lost)
 def _check_options(self_: CData, method_name: CData, items: CData, count: int, error: CData) -> int:
-    check = _adapters[_number(self_)].backend.check_options
-    method = None if method_name == ffi.NULL else text(method_name)
-    return guarded("check_options", error, check, read_items(items, count), method, refusal=True)
+    return guarded("check_options", error, _adapters[_number(self_)].check_options, items, count, method_name, refusal=True)
 
 
 @ffi.def_extern(name="etude_py_set_option", error=lib.ETUDE_INTERNAL, onerror=lost)

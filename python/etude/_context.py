@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,8 @@ Array = np.ndarray[Any, Any]
 class Delegate:
     """One part of a method that a backend runs: what its `init` gave, and what of C's memory it may see until `destroy`."""
 
-    def __init__(self, method_name: str) -> None:
-        self.method_name = method_name
+    def __init__(self, root: int, method_name: str) -> None:
+        self.root, self.method_name = root, method_name
         self.handle: Any = None
         self.leases: list[Lease] = []
         self.error = ErrorBlock()
@@ -36,6 +37,8 @@ class Delegate:
         """Let go of the handle and take back the memory. False where something still sees it."""
         self.handle = None
         ended = [lease.end() for lease in self.leases]  # each of them, whatever the others say
+        for lease in self.leases:
+            lease.note_kept(self.root)
         return all(ended)
 
 
@@ -167,7 +170,7 @@ class ExecuteContext(Context):
 
     def _open(self, values: CData, count: int) -> list[Any]:
         """The arguments as Python values. The list is the backend's, but for its entries, which go when the call ends."""
-        self._lent = LentValues(values, count, self._delegate.result, self._resize)
+        self._lent = LentValues(self._delegate.root, values, count, self._delegate.result, self._resize)
         return self._lent.args
 
     def _end(self) -> None:
@@ -196,6 +199,8 @@ class ExecuteContext(Context):
 class _Running(threading.local):
     def __init__(self) -> None:
         self.calls: list[tuple[Backend, Context]] = []
+        self.loads: list[list[Callable[[], object]]] = []
+        self.option_calls: list[str] = []
 
 
 _running = _Running()
@@ -209,6 +214,42 @@ def begin(backend: Backend, context: Context) -> None:
 def finish() -> None:
     """The call ends."""
     _running.calls.pop()
+
+
+@contextmanager
+def loading() -> Iterator[list[Callable[[], object]]]:
+    """A method is loaded on this thread: what destroys its delegates, as far as they are Python's."""
+    endings: list[Callable[[], object]] = []
+    _running.loads.append(endings)
+    try:
+        yield endings
+    finally:
+        _running.loads.pop()
+
+
+def initialised(destroy: Callable[[], object]) -> None:
+    """A delegate of the method that is being loaded is there; `destroy` ends it, before C would."""
+    if _running.loads:
+        _running.loads[-1].append(destroy)
+
+
+@contextmanager
+def option_call(name: str) -> Iterator[None]:
+    """`check_options`, `options_changed` or a getter of a backend runs on this thread."""
+    _running.option_calls.append(name)
+    try:
+        yield
+    finally:
+        _running.option_calls.pop()
+
+
+def refuse_in_option_call() -> None:
+    """EtudeStateError from within those: options are being set or read right now, and registries must stay as they are."""
+    if _running.option_calls:
+        raise EtudeStateError(
+            f"{_running.option_calls[-1]} may not set or read options through the registry, nor add or take out backends: "
+            "it is part of such a call"
+        )
 
 
 def running(backend: Backend) -> Context | None:

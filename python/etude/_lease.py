@@ -1,6 +1,6 @@
 """Memory of C's that Python code sees for a while only.
 
-Whoever takes it back can tell whether a view of it is still about, and then says so instead of leaving it to dangle.
+Whoever takes it back can tell whether a view of it is still about, and then says so, and has `_kept` see to it that it does not dangle.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
+from etude import _kept
 from etude._lib import CData, ffi
 
 
@@ -32,6 +33,11 @@ class Lease:
         except BufferError:  # something stands on this very view
             return False
         return self._owner is None or not still_held([self._owner])
+
+    def note_kept(self, root: int) -> None:
+        """The memory, of runtime `root`, is to be freed: not while a view is about."""
+        if self._owner is not None:
+            _kept.note(root, [self._owner])
 
 
 def still_held(owners: Iterable[weakref.ref[Any]]) -> bool:

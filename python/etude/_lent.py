@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from etude import _results
+from etude import _kept, _results
 from etude._lease import still_held
 from etude._lib import CData, ffi, lib, text
 from etude.errors import EtudeBackendError, EtudeIndexError, EtudeTypeError
@@ -23,10 +23,13 @@ _TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
 class LentValues:
     """`count` arguments at `values`. `resize(tensor, shape)` asks C for storage and new sizes, and raises where it refuses.
 
-    None: the values are only looked at. Arrays are read only then, and a tensor without memory is None.
+    None: the values are only looked at. Arrays are read only then, and a tensor without memory is None. `root` is that of the runtime.
     """
 
-    def __init__(self, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None] | None) -> None:
+    def __init__(
+        self, root: int, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None] | None
+    ) -> None:
+        self._root = root
         self._values, self._result, self._resize = values, result, resize
         self._owners: list[weakref.ref[Any]] = []
         self.args: list[Any] = [None] * count
@@ -49,6 +52,7 @@ class LentValues:
     def end(self) -> None:
         """The call ends: let go of the views."""
         self.args.clear()
+        _kept.note(self._root, self._owners)
 
     def check_returned(self) -> None:
         """The call went well, and has ended: does the callee keep what was only lent to it?"""

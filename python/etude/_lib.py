@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, SupportsIndex, TypeAlias
 
-from etude import _pending
+from etude import _kept, _pending
 from etude._etude import ffi, lib
 from etude.errors import EtudeStateError, EtudeTypeError, EtudeValueError, from_status
 
@@ -91,21 +91,28 @@ class Handle(Uncopied):
     Python may finalise objects of a reference cycle in any order; the count, not that order, decides when C frees.
     """
 
-    __slots__ = ("_free", "_keep", "_owners", "_parent", "pointer")
+    __slots__ = ("_endings", "_free", "_keep", "_owners", "_parent", "pointer", "root")
 
     def __init__(self, pointer: CData, free: Callable[[CData], object], parent: Handle | None = None, keep: Sequence[object] = ()) -> None:
         """Own `pointer`, once. `keep` holds what C borrows."""
         if parent is not None:
             parent.retain()
         self.pointer = pointer
+        #: a number that all objects of a runtime share
+        self.root: int = int(ffi.cast("uintptr_t", pointer)) if parent is None else parent.root
         self._free = free
         self._parent = parent
         self._keep = list(keep)
+        self._endings: list[Callable[[], object]] = []
         self._owners = 1
 
     def keep(self, borrowed: object) -> None:
         """Let `borrowed` live as long as the C object does."""
         self._keep.append(borrowed)
+
+    def before_free(self, endings: Sequence[Callable[[], object]]) -> None:
+        """Call these first, when C is to free the object: they show whether views of its memory are still about."""
+        self._endings.extend(endings)
 
     def retain(self) -> None:
         """Add an owner."""
@@ -133,13 +140,19 @@ class Handle(Uncopied):
             pointer, self.pointer = self.pointer, ffi.NULL
             parent, self._parent = self._parent, None
         start = _pending.mark()
-        try:
-            self._free(pointer)
-            _pending.settle(start, complain=True)
-        finally:
-            self._keep = []
-            if parent is not None:
-                parent.release()
+
+        def free() -> None:
+            try:
+                self._free(pointer)
+            finally:
+                self._keep = []
+                if parent is not None:
+                    parent.release()
+
+        for ending in self._endings:
+            ending()
+        _kept.free(self.root, free)
+        _pending.settle(start, complain=True)
 
 
 class RootHandle(Handle):

@@ -209,22 +209,27 @@ class Backend:
         args: inputs, then outputs. Tensors are numpy arrays over the method's memory, without a copy; those that must not be written are
             read only. Results are written to the outputs in place (`y[...] = …`); one of dynamic shape gets its shape from
             `context.resize` first. Others are int, float, bool, str, None, and lists. Arrays are good until the call returns: to keep
-            one, or a view of one, is an error.
+            one, or a view of one, is an error, and while it lasts nothing of the runtime is freed.
         """
         raise NotImplementedError(f"{type(self).__name__} has no execute")
 
     def destroy(self, handle: Any) -> None:
-        """A delegate goes: called once for each `init` that succeeded."""
+        """A delegate goes: called once for each `init` that succeeded; for methods that are still about when the interpreter ends, then."""
 
     def check_options(self, options: dict[str, Value], method_name: str | None) -> None:
         """Refuse `options`, which are legal by their declarations, for reasons that these can't express, by raising.
 
         ValueError and TypeError come out as EtudeValueError and EtudeTypeError. Nothing may be changed here: the call may yet fail.
+        Setting or reading options through the registry, here, in `options_changed` or in a getter, raises EtudeStateError, and so does
+        adding or taking out backends; the fields of this object may be read. Several threads may be in these functions at once.
         method_name: the method that they are for, or None for all.
         """
 
     def options_changed(self, options: dict[str, Value]) -> None:
-        """Process-wide options have been set to `options`, after all checks. To raise here undoes the change for all."""
+        """Process-wide options have been set to `options`, after all checks. To raise here undoes the change for all.
+
+        It may come again with values that are known, and from several threads at once: the last one tells the truth.
+        """
 
 
 def _check_declared(cls: type[Backend], base: type, field: Field) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from etude import _arguments, _results, _torch
+from etude import _arguments, _kept, _results, _torch
 from etude._inputs import make_slot
 from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, whole
 from etude.errors import EtudeError, EtudeStateError, EtudeTypeError, EtudeValueError
@@ -198,7 +198,7 @@ class Method(Uncopied):
         An exception in it ends the execution, as one in a backend does. It runs on the thread that executes, and must not use the method.
         EtudeStateError where the method is traced already, or executing.
         """
-        watch = Watch(function)
+        watch = Watch(function, self._program.root)
         with self.watched(lib.etude_py_trace, watch.handle, watch):
             yield
 
@@ -256,6 +256,7 @@ class Method(Uncopied):
             return
         with self._alone():
             handle, self._handle, self._pointer, self._crossing = self._handle, None, None, ()
+            _kept.hold(self._program.root, self._bound)
             self._readers, self._tensors, self._bound = [], [], {}
         if handle is not None:
             handle.release()
@@ -328,7 +329,7 @@ class Method(Uncopied):
             return
         if bound is not None:
             self._error.check(lib.etude_method_set_output(self._pointer, index, ffi.NULL, 0, self._error.pointer))
-            del self._bound[index]
+            _kept.hold(self._program.root, self._bound.pop(index))
         if array is not None and array.size and array.flags.c_contiguous and array.flags.aligned and array.dtype.kind != "V":
             memory = ffi.from_buffer("char[]", array, require_writable=True)
             try:

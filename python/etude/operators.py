@@ -37,8 +37,8 @@ class KernelContext:
     def resize(self, index: int, shape: Sequence[int]) -> Array:
         """Give the out argument number `index` its shape, within its bounds, and return its new view. The old one is of no use then.
 
-        Call it for every out whose shape is not fixed. EtudeNotImplementedError where the shape is beyond the bounds of the program,
-        EtudeMemoryError, EtudeProgramError (it must not be written).
+        Call it for every out whose shape is not fixed. EtudeProgramError where the shape is beyond the bounds of the program, or the out
+        must not be written; EtudeMemoryError.
         """
         self._c()
         assert self._lent is not None
@@ -60,7 +60,8 @@ class KernelContext:
 class _Kernel:
     """A registered kernel, and what C reads of it."""
 
-    def __init__(self, name: str, function: Callable[..., object], number: bool, types: Iterable[str]) -> None:
+    def __init__(self, root: int, name: str, function: Callable[..., object], number: bool, types: Iterable[str]) -> None:
+        self.root = root
         self.function, self.is_number = function, number
         self.name = ffi.new("char[]", name.encode())
         self.traits = ffi.new("etude_kernel_traits *")
@@ -73,7 +74,7 @@ class _Kernel:
     def call(self, ctx: CData, values: CData, count: int) -> None:
         """Call the function with what C passes, but for the results that stand there once more at the end."""
         context = KernelContext(ctx)
-        lent = context._lent = LentValues(values, count, ffi.new("etude_result *"), context._resize)
+        lent = context._lent = LentValues(self.root, values, count, ffi.new("etude_result *"), context._resize)
         try:
             outs = _outs(values, count)
             taken = count - 1 if outs or self.is_number else count
@@ -117,7 +118,7 @@ class OperatorRegistry(Uncopied):
             raise EtudeValueError(f"{name!r:.80} is no operator's name: it is a namespace, '::' and a name, as in 'my::op.out'")
         if isinstance(dtypes, str):
             raise EtudeTypeError(f"dtypes is a list of names, such as ['float32'], not {dtypes!r}")
-        kernel, key = _Kernel(name, function, number, dtypes), next(_numbers)
+        kernel, key = _Kernel(self._runtime.root, name, function, number, dtypes), next(_numbers)
         error = ErrorBlock()
         with _setup_lock:
             _kernels[key] = kernel

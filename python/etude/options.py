@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from etude import _pending
+from etude import _context, _pending
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
 from etude._option_rows import INT, STRING, TYPE_NAMES, OptionRows, Value, backend_name, new_item, option_key, read_value
 from etude.metadata import new_sized
@@ -118,6 +118,7 @@ def _describe(row: CData, value: Value, origin: str) -> Option:
 
 def get_option(runtime: Handle, backend: str, key: str) -> Value:
     """The process-wide value of a key."""
+    _context.refuse_in_option_call()
     error = ErrorBlock()
     name, item = backend_name(backend), new_item(backend, key)
     error.check(lib.etude_runtime_get_option(runtime.pointer, name, item, error.pointer))
@@ -127,6 +128,7 @@ def get_option(runtime: Handle, backend: str, key: str) -> Value:
 
 def set_options(runtime: Handle, rows: OptionRows) -> None:
     """Set process-wide options, all or none of them."""
+    _context.refuse_in_option_call()
     error = ErrorBlock()
     error.check(lib.etude_runtime_set_option(runtime.pointer, rows.array, rows.count, error.pointer))
     _pending.settle()
@@ -134,6 +136,7 @@ def set_options(runtime: Handle, rows: OptionRows) -> None:
 
 def reset_option(runtime: Handle, backend: str, key: str | None) -> None:
     """Take a process-wide value, or with None all of the backend, back to the default."""
+    _context.refuse_in_option_call()
     error = ErrorBlock()
     wanted = ffi.NULL if key is None else option_key(backend, key)
     error.check(lib.etude_runtime_reset_option(runtime.pointer, backend_name(backend), wanted, error.pointer))
@@ -142,6 +145,7 @@ def reset_option(runtime: Handle, backend: str, key: str | None) -> None:
 
 def is_set(runtime: Handle, backend: str, key: str) -> bool:
     """Has the process a value of its own for a key of a backend with schema?"""
+    _context.refuse_in_option_call()
     error, found = ErrorBlock(), ffi.new("bool *")
     name, wanted = backend_name(backend), option_key(backend, key)
     error.check(lib.etude_runtime_option_is_set(runtime.pointer, name, wanted, found, error.pointer))

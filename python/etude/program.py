@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from etude import _pending
+from etude import _context, _pending
 from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
@@ -130,8 +130,10 @@ class Program(Uncopied):
         error = ErrorBlock()
         pointer = ffi.new("etude_method **")
         own_name = lib.etude_program_method_name(handle.pointer, index)  # `name` may have been escaped
-        error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
+        with _context.loading() as endings:
+            error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
         loaded = Handle(pointer[0], lib.etude_method_free, handle)
+        loaded.before_free(endings)
         try:
             _pending.settle()
             if rows.keys:  # C is as lenient as the program was loaded, at least

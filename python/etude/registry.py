@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, overload
 
-from etude import _adapter, _pending, snapshots
+from etude import _adapter, _context, _pending, snapshots
 from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
 from etude._option_rows import OptionMap, OptionRows, Value, backend_name
 from etude.backend import Backend
@@ -78,6 +78,7 @@ class PluginLibrary:
 
     def unload(self) -> None:
         """Take its backends and kernels out and unload it. EtudeStateError, changing nothing, while a method uses one. Twice is fine."""
+        _context.refuse_in_option_call()
         with _setup_lock:
             self._loaded.unload(self._pointer)
 
@@ -216,11 +217,13 @@ class BackendRegistry:
 
         Raises EtudeValueError (a name in use, or impossible), EtudeStateError (the object is registered already), EtudeTypeError.
         """
+        _context.refuse_in_option_call()
         with _setup_lock:
             _adapter.register(self._runtime, backend)
 
     def unregister(self, name: str) -> None:
         """Take a backend out. EtudeStateError while a loaded method uses it; EtudeKeyError where there is none."""
+        _context.refuse_in_option_call()
         with _setup_lock:
             error = ErrorBlock()
             error.check(lib.etude_runtime_unregister_backend(self._runtime.pointer, backend_name(name), error.pointer))
@@ -235,6 +238,7 @@ class BackendRegistry:
         name = os.fspath(path)
         if "\0" in name:
             raise EtudeValueError("a path can't contain a NUL")
+        _context.refuse_in_option_call()
         with _setup_lock:
             status = lib.etude_plugin_load(self._runtime.pointer, os.fsencode(name), pointer, error.pointer)
             try:

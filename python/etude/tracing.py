@@ -28,11 +28,12 @@ class Event:
     duration:    after: nanoseconds that it took, without the trace function's own.
     """
 
-    __slots__ = ("_event", "_lent", "duration", "instruction", "kind", "moment", "name", "node", "status", "time")
+    __slots__ = ("_event", "_lent", "_root", "duration", "instruction", "kind", "moment", "name", "node", "status", "time")
 
-    def __init__(self, event: CData) -> None:
-        """Copy what `event` (an etude_event) says."""
+    def __init__(self, event: CData, root: int) -> None:
+        """Copy what `event` (an etude_event) says; `root` is that of the runtime."""
         self._event: CData = event
+        self._root = root
         self._lent: LentValues | None = None
         self.moment = "after" if event.moment == lib.ETUDE_EVENT_AFTER else "before"
         self.instruction: int = event.instruction
@@ -53,7 +54,7 @@ class Event:
             raise EtudeStateError("the arguments of an event are only good during the call that it was given to")
         if self._lent is None:
             values = ffi.cast("etude_value *const *", self._event.arguments)
-            self._lent = LentValues(values, self._event.argument_count, ffi.new("etude_result *"), None)
+            self._lent = LentValues(self._root, values, self._event.argument_count, ffi.new("etude_result *"), None)
         return self._lent.args
 
     def __repr__(self) -> str:
@@ -65,13 +66,13 @@ class Event:
 class Watch:
     """A trace function, as C calls it."""
 
-    def __init__(self, function: Trace) -> None:
-        self.function = function
+    def __init__(self, function: Trace, root: int) -> None:
+        self.function, self.root = function, root
         self.handle = ffi.new_handle(self)
 
     def tell(self, pointer: CData) -> None:
         """Call the function."""
-        event = Event(pointer)
+        event = Event(pointer, self.root)
         try:
             self.function(event)
         finally:

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import weakref
@@ -976,3 +977,168 @@ def test_nothing_is_left():
     """After all these tests every adapter is gone, with its delegates."""
     gc.collect()
     assert _adapter._adapters == {}
+
+
+# ---- what is kept against the rules does no harm ----
+
+
+def in_a_process(code):
+    """Run `code` in an interpreter of its own; what it prints."""
+    head = "import numpy as np, etude\nfrom etude.emit import ProgramBuilder, spec\n" + textwrap.dedent(
+        """
+        N = 1 << 20  # large enough that freed memory is unmapped
+
+        def program_of(backend, payload=b"P"):
+            b = ProgramBuilder()
+            m = b.method("forward")
+            x = m.input("float32", [N])
+            (y,) = m.delegate(backend.name, payload, [x], [spec("float32", [N])])
+            m.output(y)
+            runtime = etude.Runtime()
+            runtime.backend_registry.register(backend)
+            return runtime.load_program(b.to_bytes())
+
+        def failing(call):
+            try:
+                call()
+            except etude.EtudeError as error:
+                print(type(error).__name__)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout.split()
+
+
+def test_an_argument_that_was_kept_can_be_read():
+    said = in_a_process(
+        """
+        import weakref
+        class Keeps(etude.Backend):
+            kept = []
+            def init(self, context, payload): return None
+            def execute(self, context, handle, args): self.kept += [args[0], args[1]]; args[1][...] = 2
+        backend = Keeps()
+        program = program_of(backend)
+        method = program["forward"]
+        out = np.zeros(N, np.float32)
+        failing(lambda: method.execute([np.ones(N, np.float32)], out=[out]))
+        del out
+        class Borrowed: pass
+        borrowed = Borrowed()
+        freed = weakref.ref(borrowed)
+        method._handle.keep(borrowed)
+        del borrowed
+        method.close(); program.close()
+        print(int(backend.kept[0].sum()), int(backend.kept[1].sum()))
+        del method
+        print(freed() is None)
+        backend.kept.clear()
+        print(freed() is None)
+        """
+    )
+    assert said == ["EtudeBackendError", str(1 << 20), str(2 << 20), "False", "True"]
+
+
+def test_an_argument_in_a_traceback_can_be_read():
+    said = in_a_process(
+        """
+        class Fails(etude.Backend):
+            def init(self, context, payload): return None
+            def execute(self, context, handle, args):
+                x = args[0]
+                raise ValueError("no")
+        program = program_of(Fails())
+        method = program["forward"]
+        try:
+            method(np.ones(N, np.float32))
+        except etude.EtudeBackendError as error:
+            trace = error.__cause__.__traceback__
+        method.close(); program.close()
+        while trace.tb_next: trace = trace.tb_next
+        print(int(trace.tb_frame.f_locals["x"].sum()))
+        """
+    )
+    assert said == [str(1 << 20)]
+
+
+def test_a_payload_that_was_kept_can_be_read():
+    said = in_a_process(
+        """
+        class Keeps(etude.Backend):
+            kept = []
+            def init(self, context, payload): self.kept.append(np.frombuffer(payload, np.uint8))
+            def execute(self, context, handle, args): args[1][...] = 2
+        backend = Keeps()
+        program = program_of(backend, bytes([7]) * N)
+        method = program["forward"]
+        failing(method.close)
+        program.close()
+        del program, method
+        print(int(backend.kept[0].sum()))
+        """
+    )
+    assert said == ["EtudeBackendError", str(7 << 20)]
+
+
+def test_delegates_are_destroyed_when_the_interpreter_ends():
+    said = in_a_process(
+        """
+        import atexit
+        class Counts(etude.Backend):
+            def init(self, context, payload): return object()
+            def execute(self, context, handle, args): args[1][...] = args[0]
+            def destroy(self, handle): print("destroyed", handle is not None)
+        program = program_of(Counts())
+        method = program["forward"]
+        fresh = program.load_method("forward", fresh=True)
+        fresh.cycle = fresh
+        atexit.register(lambda: print(int(method(np.ones(N, np.float32))[0].sum())))  # works until then
+        """
+    )
+    assert said == [str(1 << 20), *["destroyed", "True"] * 2]
+
+
+def test_options_are_not_set_from_within_such_a_call(runtime):
+    registry = runtime.backend_registry
+
+    class Meddles(etude.Backend):
+        n: int = etude.option(1, minimum=0, maximum=5, help="a number")
+        twice: int = etude.option(2, help="twice n")
+        seen: int = etude.option(0, help="what a getter reads", getter=lambda backend: backend.act() or backend.n)
+        act = staticmethod(lambda: None)
+        where = ""
+
+        def init(self, context, payload):
+            return None
+
+        def check_options(self, options, method_name):
+            if self.where == "check":
+                self.act()
+
+        def options_changed(self, options):
+            if self.where == "change":
+                self.act()
+
+    backend = Meddles()
+    registry.register(backend)
+    other = Probe()
+    acts = [
+        lambda: registry.set_option("Meddles", {"twice": 4}),
+        lambda: registry.get_option("Meddles", "n"),
+        lambda: registry.reset_option("Meddles"),
+        lambda: registry.unregister("Meddles"),
+        lambda: registry.register(other),
+        lambda: registry.load_library("nowhere.so"),
+    ]
+    for backend.act in acts:
+        for backend.where in ("check", "change"):
+            with pytest.raises(etude.EtudeStateError, match="may not set or read options"):
+                registry.set_option("Meddles", {"n": 3})
+            assert registry.get_option("Meddles", "n") == 1
+        with pytest.raises(etude.EtudeStateError, match="may not set or read options"):
+            registry.get_option("Meddles", "seen")
+    backend.where, backend.act = "", lambda: None
+    registry.set_option("Meddles", {"n": 3})
+    assert registry.get_option("Meddles", "seen") == 3
+    registry.unregister("Meddles")

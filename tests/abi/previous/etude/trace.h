@@ -1,0 +1,67 @@
+/** @file
+ * Watching a method run: a hook that is called round each instruction.
+ */
+#ifndef ETUDE_TRACE_H_
+#define ETUDE_TRACE_H_
+
+#include "etude/method.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** ::etude_event.moment */
+enum {
+  ETUDE_EVENT_BEFORE = 0,
+  ETUDE_EVENT_AFTER = 1 /**< also where it failed */
+};
+
+/** What happens. Valid during the call; members are only ever appended, and `struct_size` says which are present. */
+typedef struct etude_event {
+  uint32_t struct_size;
+  int32_t moment;             /**< an ETUDE_EVENT_ value */
+  const etude_method *method; /**< which executes: its name, its program, what ::etude_program_instructions says */
+  uint32_t instruction;       /**< number of the instruction */
+  int32_t kind;               /**< of the instruction: ETUDE_KERNEL_CALL, … */
+  uint32_t depth;             /**< 0: the instruction; 1: a node of what a backend runs for it */
+  uint32_t node;              /**< depth 1: number that the backend gave to the node */
+  const char *name;           /**< operator with overload, backend, or node; NULL for other kinds */
+  etude_status status;        /**< after: how it went */
+  uint32_t argument_count;
+  /** As the kernel or backend gets them. Afterwards results are there; a tensor without data has none yet. */
+  const etude_value *const *arguments;
+  uint64_t time;     /**< nanoseconds of the runtime's clock */
+  uint64_t duration; /**< after: nanoseconds, the hook's own time left out */
+} etude_event;
+
+/**
+ * A hook. Anything but ::ETUDE_OK ends the execution as a failure of this instruction, with what it wrote to @p error.
+ * Called on the thread that executes. It may read the method's values, but not execute, step, reset or free the method.
+ */
+typedef etude_status (*etude_trace)(void *self, const etude_event *event, etude_error *error);
+
+/**
+ * Watch a method; NULL ends it, and while there is none it costs one branch for an instruction. Not while the method
+ * executes.
+ */
+ETUDE_API void etude_method_set_trace(etude_method *method, etude_trace trace, void *self);
+
+/** The program of a method, and the method's number in it. */
+ETUDE_API const etude_program *etude_method_program(const etude_method *method);
+ETUDE_API uint32_t etude_method_index(const etude_method *method);
+
+/** Does somebody watch the method being executed? FOR AUTHORS of backends. */
+ETUDE_API bool etude_execute_context_is_traced(const etude_execute_context *ctx);
+
+/**
+ * Tell of a node: a part of what the backend executes, before it and after it (@p moment). Does nothing where nobody
+ * watches. The backend returns what this returns, where it is not ::ETUDE_OK. FOR AUTHORS of backends.
+ */
+ETUDE_API etude_status etude_execute_context_trace(etude_execute_context *ctx, int32_t moment, uint32_t node,
+                                                   const char *name, const etude_value *const *arguments,
+                                                   uint32_t argument_count, etude_status status, etude_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* ETUDE_TRACE_H_ */
