@@ -205,7 +205,7 @@ static void run(fold *f, etude_instruction *call, uint64_t size) {
   if (block == NULL) return;
   uint8_t *at = (uint8_t *)block + HEAD;
   for (uint32_t i = 0; i < results; ++i) at = give(f, result_at(last, i), at);
-  const etude_status status = etude_method_call_kernel(method, call, NULL);
+  const etude_status status = etude_call_kernel(method, call, NULL);
   etude_scratch_reset(method);
   if (status != ETUDE_OK) {
     for (uint32_t i = 0; i < results; ++i) (void)give(f, result_at(last, i), NULL);

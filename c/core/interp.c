@@ -274,12 +274,6 @@ static etude_status instruction_error(const etude_method *method, etude_status s
                             what);
 }
 
-etude_status etude_method_call_kernel(etude_method *method, const etude_instruction *instruction, etude_error *error) {
-  etude_kernel_call call;
-  etude_kernel_call_init(&call, method, instruction, error);
-  return call.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
-}
-
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_init_context *delegate = &method->delegates[instruction->index];
   etude_execute_context ctx = {method, delegate};
@@ -336,7 +330,7 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
   if (instruction->copies) etude_aliases_copy(method, method->position);
   switch (instruction->kind) {
     case ETUDE_KERNEL_CALL:
-      if (!instruction->folded) status = etude_method_call_kernel(method, instruction, error);
+      if (!instruction->folded) status = etude_call_kernel(method, instruction, error);
       break;
     case ETUDE_DELEGATE_CALL: status = call_delegate(method, instruction, error); break;
     case ETUDE_MOVE_CALL: status = move(method, instruction->args[0], instruction->args[1], error); break;

@@ -12,9 +12,6 @@ etude_status etude_method_needs(const etude_program *program, uint32_t index, et
    not used touches no pages this way. */
 void etude_method_zero(etude_method *method);
 
-/* Run a kernel. The caller resets scratch. */
-etude_status etude_method_call_kernel(etude_method *method, const etude_instruction *call, etude_error *error);
-
 /* Bytes of a tensor at its largest sizes. */
 size_t etude_tensor_bound_nbytes(const etude_tensor *tensor);
 

@@ -250,6 +250,14 @@ static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method 
   call->asked = NULL;
 }
 
+/* Run a kernel; the caller resets scratch memory. */
+static inline etude_status etude_call_kernel(etude_method *method, const etude_instruction *instruction,
+                                             etude_error *error) {
+  etude_kernel_call call;
+  etude_kernel_call_init(&call, method, instruction, error);
+  return call.kernel->function(&call.ctx, (etude_value *const *)instruction->args, instruction->arg_count);
+}
+
 struct etude_execute_context {
   etude_method *method;
   etude_init_context *delegate;

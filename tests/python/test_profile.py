@@ -44,7 +44,7 @@ def deep_network(*args, **options):
 @pytest.fixture
 def lenet():
     case = np.load(CORPUS / "lenet.npz")
-    return etude.load(CORPUS / "lenet.pte").load_method("forward", fresh=True), case["forward__in0"]
+    return etude.load(CORPUS / "lenet.pte").load_method("forward", constant_limit=0), case["forward__in0"]
 
 
 def test_every_instruction_is_counted(lenet):
@@ -192,7 +192,7 @@ def test_run_profile(tmp_path):
     assert status == 0 and "aten::convolution.out" in out and "3 executions" in out and "\n12 aten::addmm.out" in out
     status, out, _ = command("run", LENET, "--profile", tmp_path / "t.json", "--json")
     report = json.loads(out)
-    assert status == 0 and len(report["profile"]["rows"]) == 13 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert status == 0 and len(report["profile"]["rows"]) == 11 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     status, _, _ = command("run", LENET, "--profile", tmp_path / "t.html")
     assert status == 0 and "<canvas" in (tmp_path / "t.html").read_text()
     assert command("run", LENET, "--profile", tmp_path / "t.doc")[0] == 2

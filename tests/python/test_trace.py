@@ -222,7 +222,7 @@ def test_many_threads():
     (shape,) = [info.tensor.sizes() for info in program.metadata("forward").inputs]
 
     def work():
-        method, counts = program.load_method("forward", fresh=True), []
+        method, counts = program.load_method("forward", constant_limit=0), []
         with method.trace(lambda event: counts.append(event.instruction)):
             for _ in range(20):
                 method(np.ones(shape, np.float32))

@@ -38,10 +38,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Execute both, print what differs."""
     program = open_program(args)
-    method = program.load_method(pick_method(program, args.method))
+    method = program.load_method(pick_method(program, args.method), constant_limit=0)  # all results are compared
     if Path(args.other).suffix == ".npz":
         return _against_file(method, args)
-    other = etude.load(args.other, data_path=args.other_data).load_method(method.name)
+    other = etude.load(args.other, data_path=args.other_data).load_method(method.name, constant_limit=0)
     inputs = read_inputs(method, args, quiet=args.json)
     pairs = intermediates.compare(intermediates.record(method, inputs), intermediates.record(other, inputs))
     outputs = _outputs(method.execute(inputs), other.execute(inputs))

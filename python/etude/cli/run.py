@@ -64,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     program = open_program(args, args.threads if args.threads != 1 else None)
     opened = time.perf_counter()
-    method = program.load_method(pick_method(program, args.method))
+    every = args.dump or args.check_finite  # a result that is computed at load is looked at, too
+    method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None)
     method.set_seed(args.seed)
     loaded = time.perf_counter()
     inputs = read_inputs(method, args, quiet=quiet)
