@@ -122,12 +122,20 @@ static double greatest(int32_t dtype) {
   }
 }
 
-static bool fits(const etude_scalar *scalar, int32_t dtype) {
+bool etude_scalar_fits(const etude_scalar *scalar, int32_t dtype) {
   const double limit = greatest(dtype);
-  const bool is_signed = dtype == ETUDE_CHAR || dtype == ETUDE_SHORT || dtype == ETUDE_INT || dtype == ETUDE_LONG;
-  if (dtype == ETUDE_BOOL || etude_dtype_is_complex(dtype) || scalar->d != scalar->d) return true;
-  if (etude_dtype_is_float(dtype) && (scalar->d < -DBL_MAX || scalar->d > DBL_MAX)) return true;
-  return scalar->d <= limit && scalar->d >= (is_signed ? -limit - 1.0 : -limit);
+  const double d = scalar->d;
+  if (dtype == ETUDE_BOOL || etude_dtype_is_complex(dtype)) return true;
+  if (etude_dtype_is_float(dtype)) return !(d < -limit || d > limit) || d < -DBL_MAX || d > DBL_MAX;
+  const bool has_sign = dtype >= ETUDE_CHAR && dtype <= ETUDE_LONG;
+  const double least = has_sign ? -limit - 1.0 : scalar->tag == ETUDE_VALUE_DOUBLE ? 0.0 : -limit;
+  return d >= least && d <= limit;
+}
+
+etude_status etude_check_number(etude_kernel_context *ctx, uint32_t index, const etude_scalar *number, int32_t dtype) {
+  if (etude_scalar_fits(number, dtype)) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: the number is out of the range of type %y", index,
+                           (int)dtype);
 }
 
 etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype,
@@ -138,10 +146,7 @@ etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *ar
   if (!etude_dtype_is_number(dtype)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "a number cannot become an element of type %y", (int)dtype);
   }
-  if (!fits(&scalar, dtype)) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: the number is out of the range of type %y",
-                             index, (int)dtype);
-  }
+  TRY(etude_check_number(ctx, index, &scalar, dtype));
   dtype = etude_dtype_part(dtype);
   if (scalar.tag == ETUDE_VALUE_DOUBLE) {
     etude_element_set_double(out, dtype, 0, scalar.d);

@@ -50,6 +50,11 @@ etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *arg
 etude_status etude_arg_scalar_or_none(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
                                       etude_scalar *out, bool *present);
 etude_status etude_arg_double(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, double *out);
+/* Is a number within the range of a type, by PyTorch's rule? Negative integers may become unsigned ones as long as these
+   hold their absolute value; fractions are cut, but nothing below zero is unsigned; integers know no nan and no inf. */
+bool etude_scalar_fits(const etude_scalar *scalar, int32_t dtype);
+/* Fails where it isn't; `index` is the argument's, for the message. */
+etude_status etude_check_number(etude_kernel_context *ctx, uint32_t index, const etude_scalar *number, int32_t dtype);
 /* A number as one element of `dtype` (`out`: at most 16 bytes, aligned as a double), where it fits: like PyTorch, fractions are cut, negative
    numbers wrap in unsigned types, and what is beyond the type is refused. */
 etude_status etude_arg_element(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, int32_t dtype,

@@ -48,7 +48,10 @@ static const char *operand_data(const etude_operand *operand) {
   return operand->tensor != NULL ? operand->tensor->data : (const void *)&operand->number;
 }
 
-bool etude_operand_has_zero(const etude_operand *operand) {
+/* Is any element of integers or bools zero, once it is of type `common`? Numbers wrap in narrow types. */
+static bool has_zero(const etude_operand *operand, int32_t common) {
+  const uint32_t bits = common == ETUDE_BOOL ? 64 : 8u * (uint32_t)etude_scalar_size(common);
+  const uint64_t kept = UINT64_MAX >> (64u - bits);
   const size_t count = operand->tensor != NULL ? etude_tensor_numel(operand->tensor) : 1;
   const size_t size = etude_scalar_size(operand->dtype);
   const char *data = operand_data(operand);
@@ -58,7 +61,7 @@ bool etude_operand_has_zero(const etude_operand *operand) {
     const size_t n = count - at < most ? count - at : most;
     etude_load_ints(run.ints, data + at * size, operand->dtype, 1, n);
     for (size_t i = 0; i < n; ++i) {
-      if (run.ints[i] == 0) return true;
+      if (((uint64_t)run.ints[i] & kept) == 0) return true;
     }
   }
   return false;
@@ -417,7 +420,7 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   map.loop = loop_for(op, common);
   if (map.loop == NULL) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "not defined for %y", (int)common);
   const bool empty = operands[0].tensor != NULL && etude_tensor_numel(operands[0].tensor) == 0;
-  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && category(common) < 2 && etude_operand_has_zero(&operands[1])) {
+  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && category(common) < 2 && has_zero(&operands[1], common)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "integer division by zero");
   }
   map.count = count;

@@ -37,8 +37,6 @@ etude_operand etude_operand_tensor(const etude_tensor *tensor);
 etude_operand etude_operand_number(etude_scalar number);
 /* Argument `index`: a tensor of numbers, real or complex, or a number. */
 etude_status etude_operand_get(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_operand *out);
-/* Is any element zero? For operands of an integer type or bool. */
-bool etude_operand_has_zero(const etude_operand *operand);
 
 /* PyTorch's result_type: tensors before rank-0 tensors before numbers, within one category (bool, int, float, complex). */
 etude_status etude_common_dtype(etude_kernel_context *ctx, const etude_operand *operands, uint32_t count,

@@ -50,9 +50,9 @@ COMPLEX_SUM(add, a, b)
 COMPLEX_SUM(sub, a, etude_complex_scale(b, -1))
 COMPLEX_SUM(rsub, b, etude_complex_scale(a, -1))
 
-/* (self, other, alpha, out, out) */
+/* (self, other, alpha, out, out). What is subtracted is added with the factor's opposite, which is what must fit. */
 static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *plain,
-                        const etude_op *scaled) {
+                        const etude_op *scaled, bool subtracts) {
   etude_operand operands[2];
   etude_scalar alpha;
   etude_tensor *out;
@@ -66,18 +66,20 @@ static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uin
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "alpha must be an integer for operands of type %y",
                              (int)common);
   }
+  const etude_scalar added = {alpha.tag, alpha.i, subtracts ? -alpha.d : alpha.d};
+  TRY(etude_check_number(ctx, 2, &added, common));
   return etude_op_run(ctx, alpha.d == 1 ? plain : scaled, operands, 2, out, &alpha);
 }
 
-#define SUM(name, flags)                                                                                         \
-  OP_ALL(name, flags)                                                                                            \
-  static const etude_op name##_scaled_op = {name##_scaled_float, name##_scaled_double, name##_scaled_int, flags, \
-                                            name##_complex};                                                     \
-  KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op); }
+#define SUM(name, flags, subtracts)                                                                               \
+  OP_ALL(name, flags)                                                                                             \
+  static const etude_op name##_scaled_op = {name##_scaled_float, name##_scaled_double, name##_scaled_int, flags,  \
+                                            name##_complex};                                                      \
+  KERNEL(etude_aten_##name##_out) { return sum(ctx, args, arg_count, &name##_op, &name##_scaled_op, subtracts); }
 
-SUM(add, 0)
-SUM(sub, ETUDE_OP_NO_BOOL)
-SUM(rsub, ETUDE_OP_NO_BOOL)
+SUM(add, 0, false)
+SUM(sub, ETUDE_OP_NO_BOOL, true)
+SUM(rsub, ETUDE_OP_NO_BOOL, true)
 
 REALS(mul, a *b, a *b)
 INTS(mul, U(a) * U(b))
@@ -185,6 +187,7 @@ KERNEL(etude_aten_pow_scalar_out) {
   TRY(etude_arg_scalar(ctx, args, 1, &exponent));
   operands[1] = etude_operand_number(exponent);
   TRY(etude_common_dtype(ctx, operands, 2, &common));
+  TRY(etude_check_number(ctx, 1, &exponent, common));
   if (etude_dtype_is_complex(common)) {
     return etude_op_call(ctx, args, arg_count, exponent.d == 2 ? &complex_square_op : &pow_exact_op, 2, 2, NULL);
   }

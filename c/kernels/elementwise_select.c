@@ -55,6 +55,15 @@ static etude_operand open_bound(int32_t dtype, bool upper) {
   return etude_operand_number(bound);
 }
 
+/* The argument, if it is a number, must be in the range of a type. */
+static etude_status check_number_at(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,
+                                    int32_t dtype) {
+  etude_scalar number;
+  if (args[index]->tag == ETUDE_VALUE_TENSOR) return ETUDE_OK;
+  TRY(etude_arg_scalar(ctx, args, index, &number));
+  return etude_check_number(ctx, index, &number, dtype);
+}
+
 /* Clamp self between the arguments low and high, of which one may be missing (no argument, or None). */
 static etude_status clamp(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t out_index,
                           uint32_t low, uint32_t high) {
@@ -81,6 +90,7 @@ static etude_status clamp(etude_kernel_context *ctx, etude_value *const *args, u
   }
   for (uint32_t k = 0; k < 2; ++k) {
     if (!present[k]) operands[k + 1] = open_bound(common, k == 1);
+    if (present[k]) TRY(check_number_at(ctx, args, bounds[k], common));
   }
   return clamp_between(ctx, operands, out);
 }
@@ -99,7 +109,14 @@ KERNEL(etude_aten_hardtanh_out) {
   TRY(etude_arg_out(ctx, args, 3, &out));
   for (uint32_t k = 1; k < 3; ++k) {
     TRY(etude_arg_scalar(ctx, args, k, &bound));
-    if (!etude_dtype_is_float(operands[0].dtype)) bound.tag = ETUDE_VALUE_INT;
+    if (!etude_dtype_is_float(operands[0].dtype)) {
+      TRY(etude_check_number(ctx, k, &bound, ETUDE_LONG));
+      bound = (etude_scalar){ETUDE_VALUE_INT, bound.i, (double)bound.i};
+    }
+    TRY(etude_check_number(ctx, k, &bound, operands[0].dtype));
+    if (operands[0].dtype == ETUDE_BYTE && bound.d < 0) {
+      return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: byte tensors can't have a negative bound", k);
+    }
     operands[k] = etude_operand_number(bound);
   }
   return clamp_between(ctx, operands, out);
@@ -167,6 +184,10 @@ KERNEL(etude_aten_masked_fill_out) {
   TRY(etude_arg_count(ctx, arg_count, 5));
   for (uint32_t k = 0; k < 3; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
   TRY(etude_arg_out(ctx, args, 3, &out));
+  if (operands[2].tensor != NULL && operands[2].tensor->rank != 0) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the value must be one number, not %T", operands[2].tensor);
+  }
+  TRY(check_number_at(ctx, args, 2, operands[0].dtype));
   return choose(ctx, &operands[1], &operands[2], &operands[0], operands[0].dtype, out);
 }
 
@@ -188,10 +209,17 @@ static const etude_op addcdiv_op = {addcdiv_float, addcdiv_double, NULL, 0, addc
 
 /* (self, tensor1, tensor2, value, out, out) */
 static etude_status blend(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, const etude_op *op) {
+  etude_operand operands[3];
   etude_scalar value;
+  etude_tensor *out;
+  int32_t common;
   TRY(etude_arg_count(ctx, arg_count, 6));
+  for (uint32_t k = 0; k < 3; ++k) TRY(etude_operand_get(ctx, args, k, &operands[k]));
   TRY(etude_arg_scalar(ctx, args, 3, &value));
-  return etude_op_call(ctx, args, arg_count, op, 3, 4, &value);
+  TRY(etude_arg_out(ctx, args, 4, &out));
+  TRY(etude_common_dtype(ctx, operands, 3, &common));
+  if (etude_dtype_is_int(common)) TRY(etude_check_number(ctx, 3, &value, common)); /* floats become inf */
+  return etude_op_run(ctx, op, operands, 3, out, &value);
 }
 KERNEL(etude_aten_addcmul_out) { return blend(ctx, args, arg_count, &addcmul_op); }
 KERNEL(etude_aten_addcdiv_out) { return blend(ctx, args, arg_count, &addcdiv_op); }

@@ -72,6 +72,10 @@ static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, co
   g.c = matrix_of(out);
   if (base != NULL) {
     TRY(check_dtype(ctx, base, a->scalar_type));
+    if (etude_dtype_is_int(a->scalar_type)) { /* floats become inf */
+      TRY(etude_check_number(ctx, 3, beta, a->scalar_type));
+      TRY(etude_check_number(ctx, 4, alpha, a->scalar_type));
+    }
     TRY(broadcast(ctx, base, out, &g.base));
     if (beta->d == 0.0) g.base.data = NULL; /* not even its nans count then */
     g.beta = *beta;

@@ -70,6 +70,10 @@ TOLERANCES = {
 }
 
 
+# Refusals of dtypes of results that are conventions of PyTorch's, or its bugs: they say nothing of what is right.
+CONVENTIONS = ("Expected out tensor to have dtype", "Found dtype", "INTERNAL ASSERT")
+
+
 # ---- signatures ----
 
 
@@ -299,6 +303,13 @@ class Recorder:
     schema: Schema
     cases: list[Case] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    accepted: list[tuple[list[torch.dtype], list[Any]]] = field(default_factory=list)
+
+    def results_like(self, arguments: dict[str, Any]) -> list[Any] | None:
+        """Results for a call that PyTorch refuses: those of the latest call of the same dtypes, or else of any."""
+        dtypes = dtypes_of(arguments)
+        same = [results for known, results in self.accepted if known == dtypes] or [results for _, results in self.accepted]
+        return same[-1] if same else None
 
     def __call__(self, *given: Any, **options: Any) -> None:
         """Record a call with these arguments (in schema order, results left out; named ones are taken by name).
@@ -311,7 +322,7 @@ class Recorder:
         bounds       largest sizes of the results where sizes depend on data
         undefined    the contents of the results are not looked at
         double       PyTorch computes in double precision, and rounds once: where it is less exact with the dtypes themselves
-        refuses      PyTorch must refuse the call, and the kernel too
+        refuses      PyTorch must refuse the call, and the kernel too (with results of any rank: make calls that are accepted first)
         may_refuse   a reason why the kernel may refuse it: a gap that is known
         rtol, atol   tolerances where the defaults are not right
         """
@@ -332,8 +343,9 @@ class Recorder:
                 return
             if refused.unsupported:
                 raise AssertionError(f"{self.schema.name}: not refused for what it is: {refused.why}") from None
-            results, computed, changed = options.get("want_like"), None, arguments
+            results, computed, changed = self.results_like(arguments), None, arguments
         else:
+            self.accepted.append((dtypes_of(arguments), results or []))
             if refuses and "want" not in options:
                 raise AssertionError(f"{self.schema.name}: PyTorch computes {describe(arguments)}")
         verdict = 1 if refuses else 2 if options.get("may_refuse") else 0
@@ -417,7 +429,7 @@ def compute(schema: Schema, arguments: dict[str, Any], options: dict[str, Any]) 
         raise Refused(str(error), unsupported=True) from None
     except (RuntimeError, IndexError, ValueError, TypeError) as error:
         text = str(error)
-        missing = "not implemented for" in text
+        missing = "not implemented for" in text or any(t in text for t in CONVENTIONS)
         raise Refused(text, unsupported=missing) from None
 
 
@@ -531,10 +543,11 @@ def encode(
         if p.is_out:
             written.append(len(parts))
             value = next(made, None)
-            if value is None:  # refused: anything may stand there
-                sizes = options.get("out_shape", (2, 3))
-                value = torch.zeros(sizes, dtype=as_list(options["dtypes"])[0] if options.get("dtypes") else guess_dtype(arguments))
+            if value is None:  # refused, and nothing to go by
+                value = torch.zeros((2, 3), dtype=guess_dtype(arguments))
                 value = [value] if p.is_list else value
+            if verdict == 1 and options.get("dtypes") and not p.is_list:
+                value = value.to(as_list(options["dtypes"])[min(len(written) - 1, len(as_list(options["dtypes"])) - 1)])
             if p.is_list:
                 parts.append(b"\x09" + struct.pack("<H", len(value)) + b"".join(result(v) for v in value))
             else:
@@ -550,6 +563,10 @@ def encode(
     floats = [t.dtype for t in tensors if t.dtype in TOLERANCES]
     rtol, atol = max((TOLERANCES[t] for t in floats), default=(1e-12, 0.0))
     return Case(describe(arguments), verdict, options.get("rtol", rtol), options.get("atol", atol), parts)
+
+
+def dtypes_of(arguments: dict[str, Any]) -> list[torch.dtype]:
+    return [v.dtype for a in arguments.values() for v in as_list(a) if isinstance(v, torch.Tensor)]
 
 
 def guess_dtype(arguments: dict[str, Any]) -> torch.dtype:
@@ -591,3 +608,16 @@ def vectors(*operators: str) -> Any:
         return maker
 
     return register
+
+
+# Numbers that integers of 8 to 32 bits cannot hold, or only as others.
+BEYOND = [300, -200, -1, 255, -256, 40000, 2**31, -(2**31) - 1, 2**40, 2.7, -0.5, 300.5, 1e30, float("inf"), float("-inf"), float("nan")]
+NARROW = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.float16]
+
+
+def numbers_beyond(call: Recorder, draw: Draw, make: Any, dtypes: list[torch.dtype] = NARROW, numbers: list[Any] = BEYOND) -> None:
+    """Calls with each number: `make(x, number)` gives positional and named arguments. PyTorch decides what is refused."""
+    for dtype in dtypes:
+        for number in numbers:
+            args, named = make(lambda *shape, d=dtype: draw.tensor(shape, d), number)
+            call.attempt(*args, **named)

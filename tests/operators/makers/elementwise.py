@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from vectors import ALL, COMPLEX, FLOATS, INTS, REALS, aten, vectors
+from vectors import ALL, COMPLEX, FLOATS, INTS, REALS, aten, numbers_beyond, vectors
 
 SHAPES = [(), (37,), (2, 3, 5), (0, 4)]
 NHWC = (2, 3, 4, 5)
@@ -279,11 +279,13 @@ def sums(call, draw, name):
     call(draw.tensor((5,)), draw.tensor((5,), torch.int32), alpha=0.5)
     call(draw.tensor((5,), torch.int32), draw.tensor((5,), torch.int32), alpha=0.5, refuses=True)
     call(draw.tensor((5,), torch.int64), draw.tensor((5,), torch.int64), dtypes=torch.float32, alpha=2)
-    call(draw.tensor((5,)), draw.tensor((5,)), dtypes=torch.int32, refuses=True)
+    if "rsub" not in name:
+        call(draw.tensor((5,)), draw.tensor((5,)), dtypes=torch.int32, refuses=True)
     call(draw.tensor((5,), torch.int8), draw.tensor((5,), torch.int8), alpha=200, refuses=True)
     call(draw.tensor((5,), torch.uint8), draw.tensor((5,), torch.uint8), alpha=300, refuses=True)
     call(draw.tensor((5,), torch.int32), draw.tensor((5,), torch.int32), alpha=2**40, refuses=True)
     call(draw.tensor((5,), torch.float16), draw.tensor((5,), torch.float16), alpha=1e6)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), x(5)), {"alpha": n}))
 
 
 # ---- a tensor and a number ----
@@ -324,6 +326,11 @@ def with_number(call, draw, name, dtypes=REALS, numbers=NUMBERS, first=False, **
 )
 def scalar(call, draw, name):
     whole = base(name) in WHOLE
+    if "shift" not in name:
+        few = [1, 44, 100, -3, 0]
+        numbers_beyond(call, draw, lambda x, n: ((torch.tensor(few).to(x().dtype), n), {}))
+    if base(name) in ("add", "sub", "rsub"):
+        numbers_beyond(call, draw, lambda x, n: ((x(5), 2), {"alpha": n}))
     numbers = [1, 0, 2, 3] if "shift" in name else [0, 1, -1, 5, True] if whole else NUMBERS
     with_number(call, draw, name, [*INTS, torch.bool] if whole else REALS, numbers)
     if not whole:
@@ -363,6 +370,7 @@ def power_by_number(call, draw, name):
             call(draw.tensor((13,), dtype), number)
         call(draw.edges(dtype), 2)
     call(draw.tensor((5,), torch.int32), -1, refuses=True)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), n), {}), numbers=[-1, -200, 2.5, -0.5, 300, 40000, 2**31, 2**40])
 
 
 @vectors("aten::pow.Scalar_out")
@@ -373,6 +381,7 @@ def power_of_number(call, draw, name):
     for dtype in INTS:
         for number in (0, 1, 2, -3, 1.5):
             call(number, draw.tensor((9,), dtype, 0, 3))
+    numbers_beyond(call, draw, lambda x, n: ((n, torch.tensor([0, 1, 2, 3]).to(x().dtype)), {}))
 
 
 @vectors("aten::div.out_mode")
@@ -398,6 +407,8 @@ def clamp(call, draw, name):
             call(draw.tensor((19,), dtype), *bounds)
         call(draw.edges(dtype), -1 if dtype != torch.uint8 else 1, 2)
     call(draw.tensor((5,)), math.nan, 2)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), n, None), {}))
+    numbers_beyond(call, draw, lambda x, n: ((x(5), 1, n), {}))
     call(draw.tensor((5,)), -math.inf, math.inf)
     call(draw.tensor(NHWC, order="nhwc"), 0, 1)
     call(draw.tensor((5,)), None, None, refuses=True)
@@ -410,6 +421,7 @@ def clamp(call, draw, name):
 def clamp_by_number(call, draw, name):
     with_number(call, draw, name, FLOATS, [0, 1, 2, 2.5, -0.5])
     with_number(call, draw, name, INTS, [0, 1, 2, 3])
+    numbers_beyond(call, draw, lambda x, n: ((x(5), n), {}))
     for dtype, number in ((torch.uint8, 256), (torch.int8, -129), (torch.int8, 128), (torch.int32, 2**31), (torch.int16, 40000)):
         call(draw.tensor((5,), dtype), number, refuses=True)
 
@@ -420,7 +432,8 @@ def hardtanh(call, draw, name):
         for bounds in ((), (0, 6), (-2, 2), (-0.5, 0.5)):
             call(draw.tensor((19,), dtype, -8, 8), *bounds)
     call(draw.edges(torch.float32))
-    call(draw.tensor((5,), torch.int8), -200, 200, refuses=True)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), n, 5), {}))
+    numbers_beyond(call, draw, lambda x, n: ((x(5), 1, n), {}))
 
 
 @vectors("aten::clamp.Tensor_out")
@@ -459,6 +472,7 @@ def masked_fill(call, draw, name):
         for number in (0, 3, 1.5, True):
             call.attempt(draw.tensor((3, 5), dtype), draw.tensor((5,), torch.bool), number)
     call(draw.tensor((3, 5)), draw.tensor((5,), torch.bool), -math.inf)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), draw.tensor((5,), torch.bool), n), {}))
     call(draw.tensor((3, 5), torch.float16), draw.tensor((3, 1), torch.bool), -math.inf)
     call(draw.tensor(()), draw.tensor((), torch.bool), 2)
     call(draw.tensor((0, 3)), draw.tensor((3,), torch.bool), 2)
@@ -492,7 +506,7 @@ def three(call, draw, name):
     edges = [moderate(draw.edges(torch.float32)) for _ in range(3)]
     call(*edges)
     if "mul" in name:
-        call(draw.tensor((5,), torch.int8), draw.tensor((5,), torch.int8), draw.tensor((5,), torch.int8), value=1000, refuses=True)
+        numbers_beyond(call, draw, lambda x, n: ((x(5), x(5), x(5)), {"value": n}))
 
 
 @vectors("aten::lerp.Scalar_out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from vectors import ALL, FLOATS, INTS, REALS, vectors
+from vectors import ALL, FLOATS, INTS, NARROW, REALS, numbers_beyond, vectors
 
 BEYOND = [
     (torch.uint8, 256),
@@ -41,6 +41,8 @@ def full(call, draw, name):
         call([3], number, dtypes=dtype)
     for dtype, number in BEYOND:
         call([2, 3], number, dtypes=dtype, refuses=True)
+    for dtype in NARROW:
+        numbers_beyond(call, draw, lambda x, n, d=dtype: (([3], n), {"dtypes": d}), [dtype])
     call([-1, 2], 0, dtypes=torch.float32, refuses=True)
 
 
@@ -54,6 +56,7 @@ def full_like(call, draw, name):
         call(draw.tensor((3,), dtype), number)
     for dtype, number in BEYOND:
         call(draw.tensor((2, 3), dtype), number, refuses=True)
+    numbers_beyond(call, draw, lambda x, n: ((x(3), n), {"dtypes": x().dtype}))
     call(draw.tensor(NHWC, order="nhwc"), 3)
 
 
@@ -67,6 +70,7 @@ def fill(call, draw, name):
         call(draw.tensor((3,), dtype), number)
     for dtype, number in BEYOND:
         call(draw.tensor((2, 3), dtype), number, refuses=True)
+    numbers_beyond(call, draw, lambda x, n: ((x(3), n), {}))
 
 
 @vectors("aten::fill.Tensor_out")
@@ -86,6 +90,8 @@ def scalar_tensor(call, draw, name):
         call(number, want=torch.scalar_tensor(number, dtype=dtype))
     for dtype, number in BEYOND[:-1]:
         call(number, dtypes=dtype, refuses=True)
+    for dtype in NARROW:
+        numbers_beyond(call, draw, lambda x, n, d=dtype: ((n,), {"dtypes": d}), [dtype])
 
 
 @vectors("aten::zeros.out", "aten::ones.out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from vectors import ALL, FLOATS, INTS, REALS, vectors
+from vectors import ALL, FLOATS, INTS, REALS, numbers_beyond, vectors
 
 SOME = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool, torch.float64, torch.complex64]
 INDEX = [torch.int64, torch.int32]
@@ -118,6 +118,7 @@ def scatter_value(call, draw, name):
         call(draw.tensor((4, 5), dtype), 0, draw.index((2, 5), 4), 1)
         call(draw.tensor((4, 5), dtype), 1, draw.index((3, 2), 5), True)
     call(draw.tensor((4, 5)), 0, draw.index((2, 5), 4), -math.inf)
+    numbers_beyond(call, draw, lambda x, n: ((x(4, 5), 0, draw.index((2, 5), 4), n), {}))
     call(draw.tensor((4, 5)), 0, draw.index((2, 5), 4), 1.5)
     call(draw.tensor((4, 5)), 0, torch.full((2, 2), 4), 1, refuses=True)
     for dtype, number in ((torch.uint8, 256), (torch.int8, 1000), (torch.int32, 2**31)):

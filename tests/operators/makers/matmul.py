@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from vectors import COMPLEX, FLOATS, INTS, vectors
+from vectors import COMPLEX, FLOATS, INTS, numbers_beyond, vectors
 
 SIZES = [(1, 1, 1), (2, 3, 4), (1, 17, 9), (5, 1, 3), (17, 33, 19), (3, 0, 2), (0, 3, 2), (40, 8, 1)]
 
@@ -56,6 +56,8 @@ def addmm(call, draw, name):
     for dtype in FLOATS:
         call(draw.tensor((4,), dtype), draw.tensor((3, 5), dtype), draw.tensor((5, 4), dtype), beta=0.5, alpha=-1.5, **near(dtype))
     call(torch.full((3, 4), float("nan")), draw.tensor((3, 5)), draw.tensor((5, 4)), beta=0, **near(torch.float32))
+    numbers_beyond(call, draw, lambda x, n: ((x(3, 4), x(3, 5), x(5, 4)), {"beta": n}))
+    numbers_beyond(call, draw, lambda x, n: ((x(3, 4), x(3, 5), x(5, 4)), {"alpha": n}))
     call(draw.tensor((3,)), draw.tensor((3, 5)), draw.tensor((5, 4)), refuses=True)
     call(draw.tensor((4,)), draw.tensor((3, 5)), draw.tensor((4, 4)), refuses=True)
 
@@ -66,6 +68,7 @@ def baddbmm(call, draw, name):
         for m, k, n in sizes_for(dtype)[:5]:
             call(draw.tensor((2, m, n), dtype), draw.tensor((2, m, k), dtype), draw.tensor((2, k, n), dtype), **near(dtype))
             call(draw.tensor((m, n), dtype), draw.tensor((2, m, k), dtype), draw.tensor((2, k, n), dtype), beta=2, alpha=3, **near(dtype))
+    numbers_beyond(call, draw, lambda x, n: ((x(2, 3, 4), x(2, 3, 5), x(2, 5, 4)), {"beta": n, "alpha": 1.5}))
     call(torch.full((2, 3, 4), float("nan")), draw.tensor((2, 3, 5)), draw.tensor((2, 5, 4)), beta=0, **near(torch.float32))
     call(draw.tensor((2, 3, 3)), draw.tensor((2, 3, 5)), draw.tensor((2, 5, 4)), refuses=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from vectors import ALL, COMPLEX, INTS, REALS, vectors
+from vectors import ALL, COMPLEX, INTS, REALS, numbers_beyond, vectors
 
 SOME = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool, torch.float64, torch.complex64]
 NHWC = (2, 3, 4, 5)
@@ -407,6 +407,7 @@ def constant_pad(call, draw, name):
         for dtype in ALL:
             call(draw.tensor(shape, dtype), pad, 1)
     call(draw.tensor((3, 4)), [1, 1], 2.5)
+    numbers_beyond(call, draw, lambda x, n: ((x(5), [1, 1], n), {}))
     call(draw.tensor((2, 3, 4, 5), order="nhwc"), [1, 1, 2, 0])
     call(draw.tensor((3, 4)), [1], 0, refuses=True)
     call(draw.tensor((3, 4)), [1, 1, 1, 1, 1, 1], 0, refuses=True)
@@ -416,9 +417,9 @@ def constant_pad(call, draw, name):
 
 
 PADS = {
-    1: [[1, 2], [0, 0], [3, 0], [-1, 2], [-2, -1]],
-    2: [[1, 2, 0, 1], [2, 2, 1, 1], [-1, 1, 1, -1], [0, 0, 0, 0]],
-    3: [[1, 1, 1, 1, 1, 1], [0, 2, 1, 0, 1, 1], [-1, 0, 1, 0, 0, 1]],
+    1: [[1, 2], [0, 0], [3, 0], [-1, 2], [-2, -1], [-6, 4]],
+    2: [[1, 2, 0, 1], [2, 2, 1, 1], [-1, 1, 1, -1], [0, 0, 0, 0], [-6, 4, -1, 0]],
+    3: [[1, 1, 1, 1, 1, 1], [0, 2, 1, 0, 1, 1], [-1, 0, 1, 0, 0, 1], [-6, 4, 0, 0, 0, 0]],
 }
 
 
