@@ -266,3 +266,51 @@ KERNEL(etude_aten_eye_m_out) {
   TRY(etude_arg_int(ctx, args, 1, &m));
   return eye(ctx, args, n, m, 2);
 }
+
+/* Columns of row `i` that stand on or left of a diagonal. */
+static int64_t left_of(int64_t i, int64_t offset, int64_t columns) {
+  const int64_t border = i + offset + 1;
+  return border < 0 ? 0 : border > columns ? columns : border;
+}
+
+/* Places of a matrix on or left of a diagonal; all numbers are below 2^31. */
+static int64_t count_left(int64_t rows, int64_t columns, int64_t offset) {
+  const int64_t first = offset < 0 ? -offset : 0; /* the first row that has any */
+  if (first >= rows || columns == 0) return 0;
+  const int64_t width = left_of(first, offset, columns), count = rows - first;
+  const int64_t growing = columns - width < count ? columns - width : count;
+  return growing * width + growing * (growing - 1) / 2 + (count - growing) * columns;
+}
+
+/* (rows, columns, offset, out, out): the indices of all places on one side of a diagonal, row after row. */
+static etude_status triangle_indices(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                                     bool lower) {
+  int64_t rows, columns, offset, sizes[2] = {2, 0}, at = 0;
+  etude_tensor *out;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_int(ctx, args, 0, &rows));
+  TRY(etude_arg_int(ctx, args, 1, &columns));
+  TRY(etude_arg_int(ctx, args, 2, &offset));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  if (rows < 0 || columns < 0 || rows > INT32_MAX || columns > INT32_MAX || !etude_dtype_is_int(out->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "no indices of %l rows and %l columns in %T", rows, columns,
+                             out);
+  }
+  if (offset > INT32_MAX - 1) offset = INT32_MAX - 1;
+  if (offset < 1 - INT32_MAX) offset = 1 - INT32_MAX;
+  if (!lower) --offset; /* what is right of a diagonal is not on or left of the one before */
+  sizes[1] = count_left(rows, columns, offset);
+  if (!lower) sizes[1] = rows * columns - sizes[1];
+  TRY(etude_out_resize(ctx, out, sizes, 2));
+  for (int64_t i = lower && offset < 0 ? -offset : 0; at < sizes[1]; ++i) {
+    const int64_t border = left_of(i, offset, columns);
+    for (int64_t j = lower ? 0 : border; j < (lower ? border : columns); ++j, ++at) {
+      etude_element_set_int(out->data, out->scalar_type, (size_t)(at * out->strides[1]), i);
+      etude_element_set_int(out->data, out->scalar_type, (size_t)(at * out->strides[1] + out->strides[0]), j);
+    }
+  }
+  return ETUDE_OK;
+}
+
+KERNEL(etude_aten_tril_indices_out) { return triangle_indices(ctx, args, arg_count, true); }
+KERNEL(etude_aten_triu_indices_out) { return triangle_indices(ctx, args, arg_count, false); }

@@ -16,8 +16,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "shape.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 /* What an operator (self, ..., out) works on. */
 typedef struct job {
@@ -246,6 +248,26 @@ KERNEL(etude_aten_view_copy_out) {
   TRY(check_same_dtype(ctx, j.self, j.out));
   TRY(etude_out_resize(ctx, j.out, sizes, rank));
   return etude_copy_reshaped(ctx, j.out, j.self);
+}
+
+/* (self, dtype, out, out): the bytes of the last dimension as elements of another type. */
+KERNEL(etude_aten_view_copy_dtype_out) {
+  job j;
+  const void *rows;
+  TRY(open_job(ctx, args, arg_count, 4, &j));
+  const int64_t from = (int64_t)etude_scalar_size(j.self->scalar_type);
+  const int64_t to = (int64_t)etude_scalar_size(j.out->scalar_type);
+  int64_t sizes[ETUDE_MAX_RANK];
+  const uint32_t rank = j.view.rank;
+  memcpy(sizes, j.view.sizes, rank * sizeof *sizes);
+  if (from != to && (rank == 0 || sizes[rank - 1] * from % to != 0)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the last dimension of %T is no whole number of %y elements",
+                             j.self, (int)j.out->scalar_type);
+  }
+  if (from != to) sizes[rank - 1] = sizes[rank - 1] * from / to;
+  TRY(get_rows(&j, &rows));
+  SCRATCH_TAKEN(ctx);
+  return set_rows(&j, rows, sizes, rank);
 }
 
 KERNEL(etude_aten_unsqueeze_copy_out) {
@@ -623,6 +645,24 @@ KERNEL(etude_aten_diagonal_copy_out) {
   TRY(get_dim(ctx, args, 3, j.view.rank, &b));
   TRY(take_diagonal(ctx, &j.view, shift, a, b));
   return copy_view(&j);
+}
+
+KERNEL(etude_aten_diagonal_scatter_out) {
+  job j;
+  etude_tensor *src;
+  int64_t shift;
+  uint32_t a, b;
+  etude_view part;
+  TRY(open_job(ctx, args, arg_count, 7, &j));
+  TRY(etude_arg_tensor(ctx, args, 1, &src));
+  TRY(check_rank(&j, 2));
+  TRY(etude_arg_int(ctx, args, 2, &shift));
+  TRY(get_dim(ctx, args, 3, j.view.rank, &a));
+  TRY(get_dim(ctx, args, 4, j.view.rank, &b));
+  TRY(copy_view(&j));
+  etude_view_of(&part, j.out);
+  TRY(take_diagonal(ctx, &part, shift, a, b));
+  return scatter_part(&j, src, &part);
 }
 
 KERNEL(etude_aten_unfold_copy_out) {

@@ -170,3 +170,24 @@ def eye_m(call, draw, name):
         for n, m in ((0, 3), (2, 3), (4, 2), (3, 0)):
             call(n, m, dtypes=dtype)
     call(2, -1, dtypes=torch.float32, refuses=True)
+
+
+@vectors("aten::tril_indices.out", "aten::triu_indices.out")
+def triangle_indices(call, draw, name):
+    for rows, columns in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0), (1, 1)):
+        for offset in (0, 1, -1, 3, -4, 2**40, -(2**40)):
+            if abs(offset) < 2**31:
+                call(rows, columns, offset)
+            else:
+                call(rows, columns, offset, want=torch.ops.aten.tril_indices(rows, columns, 9)
+                     if (offset > 0) == ("tril" in name) else torch.zeros(2, 0, dtype=torch.int64))  # fmt: skip
+    call(-1, 3, want=torch.zeros(2, 0, dtype=torch.int64), refuses=True)
+
+
+@vectors("aten::empty_strided.out")
+def empty_strided(call, draw, name):
+    for dtype in ALL:
+        call([2, 3], [3, 1], want=torch.zeros(2, 3, dtype=dtype))
+        call([0, 3], [3, 1], want=torch.zeros(0, 3, dtype=dtype))
+        call([], [], want=torch.zeros((), dtype=dtype))
+    call([-1], [1], want=torch.zeros(1), refuses=True)

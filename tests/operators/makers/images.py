@@ -118,3 +118,23 @@ def pdist(call, draw, name):
     call(draw.tensor((4, 3), order=(1, 0)), 2.0)
     call(draw.tensor((4,)), 2.0, refuses=True)
     call(draw.tensor((4, 3)), -1.0, want=torch.zeros(6), refuses=True)
+
+
+@vectors("aten::col2im.out")
+def col2im(call, draw, name):
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        near = {torch.float16: {"atol": 2e-2}, torch.bfloat16: {"atol": 2e-1}}.get(dtype, {})
+        for size, kernel, dilation, padding, stride in (
+            ([4, 5], [2, 2], [1, 1], [0, 0], [1, 1]),
+            ([6, 5], [3, 2], [1, 2], [1, 0], [2, 1]),
+            ([3, 3], [1, 1], [1, 1], [0, 0], [2, 2]),
+        ):
+            x = torch.zeros(1, 2, *size)
+            columns = torch.nn.functional.unfold(x, kernel, dilation, padding, stride).shape
+            call(draw.tensor((2, *columns[1:]), dtype), size, kernel, dilation, padding, stride, **near)
+            call(draw.tensor(tuple(columns[1:]), dtype), size, kernel, dilation, padding, stride, **near)
+    good = [[4, 5], [2, 2], [1, 1], [0, 0], [1, 1]]
+    call(draw.tensor((2, 8, 11)), *good, refuses=True)
+    call(draw.tensor((2, 7, 12)), *good, refuses=True)
+    call(draw.tensor((2, 8, 12)), [4, 5], [2, 2], [1, 1], [0, 0], [0, 1], refuses=True)
+    call(draw.tensor((2, 8, 12)), [4, 5], [2, 2], [0, 1], [0, 0], [1, 1], refuses=True)

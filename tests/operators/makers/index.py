@@ -330,3 +330,40 @@ def histc(call, draw, name):
     call(draw.tensor((4,)), 3, 2, 1, refuses=True)
     call(torch.tensor([math.nan, 0.5]), 4, refuses=True)
     call(torch.tensor([math.inf, 0.5]), 4, refuses=True)
+
+
+@vectors("aten::_embedding_bag.out", "aten::_embedding_bag_forward_only.out")
+def embedding_bag(call, draw, name):
+    loose = {torch.float16: {"atol": 1e-2}, torch.bfloat16: {"atol": 8e-2}}
+    for dtype in FLOATS:
+        for index in (torch.int64, torch.int32):
+            table, indices = draw.tensor((6, 5), dtype), torch.tensor([0, 5, 2, 2, 4, 1], dtype=index)
+            for mode in (0, 1, 2):
+                for padding in (-1, 2):
+                    for offsets, last in (([0, 2, 2], False), ([0, 2, 2, 6], True)):
+                        call(table, indices, torch.tensor(offsets, dtype=index), mode=mode, padding_idx=padding, include_last_offset=last,
+                             **loose.get(dtype, {}))  # fmt: skip
+            factors = draw.tensor((6,), dtype)
+            call(table, indices, torch.tensor([0, 2, 2], dtype=index), per_sample_weights=factors, **loose.get(dtype, {}))
+    table, empty = draw.tensor((6, 5)), torch.zeros(0, dtype=torch.int64)
+    call(table, empty, torch.tensor([0, 0]), mode=1)
+    outs = list(torch.ops.aten._embedding_bag(table, torch.tensor([0, 1]), torch.tensor([0])))
+    call(table, torch.tensor([0, 6]), torch.tensor([0]), want=outs, refuses=True)
+    call(table, torch.tensor([0, -1]), torch.tensor([0]), want=outs, refuses=True)
+    call(table, torch.tensor([0, 1]), torch.tensor([1]), refuses=True)
+    call(table, torch.tensor([0, 1]), torch.tensor([0, 3]), want=outs, refuses=True)
+    call(table, torch.tensor([0, 1]), torch.tensor([0]), mode=1, per_sample_weights=torch.ones(2), refuses=True)
+    call(table, torch.tensor([0, 1]), torch.tensor([0]), mode=3, want=outs, refuses=True)
+
+
+@vectors("aten::embedding_dense_backward.out")
+def embedding_backward(call, draw, name):
+    for dtype in (torch.float32, torch.float64):
+        for shape in ((7,), (2, 3), ()):
+            for padding, scaled in ((-1, False), (2, False), (1, True)):
+                call(draw.tensor((*shape, 4), dtype), draw.index(shape, 5), 5, padding, scaled)
+    call(draw.tensor((0, 4)), torch.zeros(0, dtype=torch.int64), 5, -1, False)
+    zeros = torch.zeros(5, 4)
+    call(draw.tensor((2, 4)), torch.tensor([0, 5]), 5, -1, False, want=zeros, refuses=True)
+    call(draw.tensor((2, 4)), torch.tensor([0, -1]), 5, 0, False, want=zeros, refuses=True)
+    call(draw.tensor((3, 4)), torch.tensor([0, 1]), 5, -1, False, want=zeros, refuses=True)

@@ -110,3 +110,51 @@ def layer_norm(call, draw, name):
     call(draw.tensor((3, 4)), [3], None, None, 1e-5, refuses=True)
     call(draw.tensor((3, 4)), [4], draw.tensor((3,)), None, 1e-5, refuses=True)
     call(draw.tensor((3, 4)), [], None, None, 1e-5, refuses=True)
+
+
+@vectors("aten::native_layer_norm_backward.out")
+def layer_backward(call, draw, name):
+    near = {torch.float16: {"atol": 2e-2, "rtol": 1e-2}, torch.bfloat16: {"atol": 2e-1, "rtol": 5e-2}}
+    for dtype in (torch.float32, torch.float64):
+        for shape, count in (((3, 7), 1), ((2, 3, 4), 2), ((2, 3, 4), 1), ((5,), 1)):
+            x, normal = draw.tensor(shape, dtype), list(shape[-count:])
+            for weight in (draw.tensor(normal, dtype), None):
+                _, mean, rstd = torch.ops.aten.native_layer_norm(x, normal, weight, None, 1e-5)
+                grad = draw.tensor(shape, dtype)
+                bias = None if weight is None else torch.zeros_like(weight)
+                if weight is None:
+                    wide = torch.ops.aten.native_layer_norm_backward(grad, x, normal, mean, rstd, torch.ones(normal, dtype=dtype),
+                                                                     torch.zeros(normal, dtype=dtype), [True] * 3)  # fmt: skip
+                    call(
+                        grad,
+                        x,
+                        normal,
+                        mean,
+                        rstd,
+                        None,
+                        None,
+                        [True] * 3,
+                        want=list(wide),
+                        **near.get(dtype, {"atol": 2e-5, "rtol": 1e-5}),
+                    )
+                else:
+                    call(grad, x, normal, mean, rstd, weight, bias, [True] * 3, **near.get(dtype, {"atol": 2e-5, "rtol": 1e-5}))
+    x = draw.tensor((3, 7))
+    outs = [x, torch.zeros(7), torch.zeros(7)]
+    call(x, x, [6], torch.zeros(3, 1), torch.zeros(3, 1), None, None, [True] * 3, want=outs, refuses=True)
+    call(x, x, [7], torch.zeros(2, 1), torch.zeros(3, 1), None, None, [True] * 3, want=outs, refuses=True)
+
+
+@vectors("aten::native_group_norm_backward.out")
+def group_backward(call, draw, name):
+    for dtype in (torch.float32, torch.float64):
+        for n, c, area, groups in ((2, 6, (5,), 3), (1, 4, (2, 3), 2), (3, 4, (1,), 1)):
+            x, grad = draw.tensor((n, c, *area), dtype), draw.tensor((n, c, *area), dtype)
+            size = math.prod(area)
+            for weight in (draw.tensor((c,), dtype), None):
+                _, mean, rstd = torch.ops.aten.native_group_norm(x, weight, None, n, c, size, groups, 1e-5)
+                call(grad, x, mean, rstd, weight, n, c, size, groups, [True] * 3, atol=2e-5, rtol=1e-5)
+    x = draw.tensor((2, 6, 5))
+    outs = [x, torch.zeros(6), torch.zeros(6)]
+    call(x, x, torch.zeros(2, 3), torch.zeros(2, 3), None, 2, 6, 5, 4, [True] * 3, want=outs, refuses=True)
+    call(x, x, torch.zeros(2, 3), torch.zeros(2, 3), None, 2, 6, 6, 3, [True] * 3, want=outs, refuses=True)

@@ -446,3 +446,28 @@ def triangle(call, draw, name):
     call(draw.tensor((3, 4), torch.complex64), 0)
     call(draw.tensor((3, 4)), 2**62)
     call(draw.tensor((3,)), 0, refuses=True)
+
+
+@vectors("aten::view_copy.dtype_out")
+def view_dtype(call, draw, name):
+    for a in ALL:
+        for b in ALL:
+            x = draw.tensor((2, 16), a, 0, 1)  # bytes of bool are 0 or 1
+            if b == torch.bool:
+                x = torch.zeros_like(x)
+            call(x, b, want=x.view(b))
+    call(draw.tensor((3, 4), order=(1, 0)), torch.int32, want=draw.tensor((3, 4)).view(torch.int32) * 0, undefined=True)
+    call(torch.tensor(1.5), torch.int32, want=torch.tensor(1.5).view(torch.int32))
+    call(draw.tensor((0, 4)), torch.uint8, want=torch.zeros(0, 16, dtype=torch.uint8))
+    call(draw.tensor((2, 3), torch.uint8), torch.int16, want=torch.zeros(2, 1, dtype=torch.int16), refuses=True)
+    call(torch.tensor(1.5), torch.uint8, want=torch.zeros(4, dtype=torch.uint8), refuses=True)
+
+
+@vectors("aten::diagonal_scatter.out")
+def diagonal_scatter(call, draw, name):
+    for dtype in ALL:
+        for shape, *numbers in (((3, 4), 0), ((3, 4), 1), ((3, 4), -2), ((2, 3, 4), 1, 0, 2), ((2, 3, 4), 0, -1, -2), ((3, 3), 3)):
+            x = draw.tensor(shape, dtype)
+            call(x, draw.tensor(tuple(torch.diagonal(x, *numbers).shape), dtype), *numbers)
+    call(draw.tensor((3, 4)), draw.tensor((2,)), 0, refuses=True)
+    call(draw.tensor((3, 4)), draw.tensor((3,)), 0, 1, 1, refuses=True)
