@@ -9,6 +9,9 @@
 /* Instructions that one execute may run unless the caller says otherwise; ExecuTorch has the same number. */
 #define ETUDE_DEFAULT_INSTRUCTION_LIMIT UINT64_C(10000000)
 
+/* Work of one execution unless the caller says otherwise: half an hour, where a unit takes a nanosecond. */
+#define ETUDE_DEFAULT_WORK_LIMIT (UINT64_C(1) << 41)
+
 /* Bytes that a file may make a method allocate unless the caller says otherwise. */
 #define ETUDE_DEFAULT_MEMORY_LIMIT (UINT64_C(1) << 30)
 

@@ -18,13 +18,13 @@ size_t etude_text_add(char *out, size_t size, size_t used, const char *text) {
 
 const char *etude_status_name(etude_status status) {
   static const uint8_t codes[] = {0x00, 0x01, 0x02, 0x03, 0x04, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15,
-                                  0x16, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x30, 0x31, 0x32};
+                                  0x16, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x30, 0x31, 0x32, 0x40};
   static const char names[] =
       "Ok\0Internal\0InvalidState\0EndOfMethod\0AlreadyLoaded\0"
       "NotSupported\0NotImplemented\0InvalidArgument\0InvalidType\0OperatorMissing\0RegistrationExceedingMaxKernels\0"
       "RegistrationAlreadyRegistered\0NotFound\0MemoryAllocationFailed\0AccessFailed\0InvalidProgram\0"
       "InvalidExternalData\0OutOfResources\0"
-      "DelegateInvalidCompatibility\0DelegateMemoryAllocationFailed\0DelegateInvalidHandle\0Unknown";
+      "DelegateInvalidCompatibility\0DelegateMemoryAllocationFailed\0DelegateInvalidHandle\0Cancelled\0Unknown";
   uint32_t index = 0;
   while (index < sizeof codes && codes[index] != status) ++index;
   return etude_text_nth(names, index);

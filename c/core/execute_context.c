@@ -1,6 +1,7 @@
 /* What a backend may ask while it executes. */
 #include "method.h"
 #include "scratch.h"
+#include "work.h"
 
 const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
 
@@ -18,7 +19,11 @@ etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tens
 }
 
 void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, etude_task task, void *arg) {
-  etude_runtime_parallel_for(ctx->method->program->runtime, count, task, arg);
+  etude_work_parallel_for(ctx->method, count, task, arg);
+}
+
+etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amount, etude_error *error) {
+  return etude_work_add(ctx->method, amount, error);
 }
 
 size_t etude_execute_context_worker_count(const etude_execute_context *ctx) {

@@ -5,6 +5,7 @@
 #include "method.h"
 #include "scratch.h"
 #include "trace.h"
+#include "work.h"
 
 /* ---- inputs ---- */
 
@@ -327,6 +328,8 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
   uint32_t next = method->position + 1;
   bool holds = true;
   etude_error_clear(error);
+  status = etude_work_add(method, etude_work_of(instruction), error);
+  if (status != ETUDE_OK) return instruction_error(method, status, error);
   if (instruction->copies) etude_aliases_copy(method, method->position);
   switch (instruction->kind) {
     case ETUDE_KERNEL_CALL:
@@ -345,6 +348,7 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
       break;
   }
   etude_scratch_reset(method);
+  if (status == ETUDE_OK && etude_work_is_over(method)) status = etude_work_add(method, 0, error); /* says why */
   if (status != ETUDE_OK) return instruction_error(method, status, error);
   method->position = next;
   return ETUDE_OK;
@@ -383,6 +387,7 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
 /* Inputs whose memory is about to be overwritten count once only, and views of the last execution end: what they
    pointed at may be gone. */
 static void begin(etude_method *method) {
+  etude_work_begin(method);
   etude_method_zero(method);
   method->position = 0;
   method->outputs_valid = false;
@@ -428,6 +433,7 @@ etude_status etude_method_step(etude_method *method, etude_error *error) {
     ETUDE_TRY(check_inputs_set(method, error));
     begin(method);
   }
+  etude_work_go_on(method);
   if (method->instruction_count > 0) ETUDE_TRY(run_instruction(method, error));
   if (method->position == method->instruction_count) finish(method);
   return ETUDE_OK;

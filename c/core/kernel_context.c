@@ -3,6 +3,7 @@
 #include "deps.h"
 #include "method.h"
 #include "scratch.h"
+#include "work.h"
 
 static const etude_kernel_call *call_of(const etude_kernel_context *ctx) {
   return (const etude_kernel_call *)(const void *)ctx;
@@ -73,7 +74,12 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
 }
 
 void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
-  etude_runtime_parallel_for(call_of(ctx)->runtime, count, task, arg);
+  etude_work_parallel_for(call_of(ctx)->method, count, task, arg);
+}
+
+etude_status etude_kernel_work(etude_kernel_context *ctx, uint64_t amount) {
+  if (call_of(ctx)->asked != NULL) return ETUDE_OK;
+  return etude_work_add(call_of(ctx)->method, amount, call_of(ctx)->error);
 }
 
 size_t etude_kernel_worker_count(const etude_kernel_context *ctx) {

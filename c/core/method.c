@@ -14,6 +14,7 @@
 #include "segment.h"
 #include "squeeze.h"
 #include "state.h"
+#include "work.h"
 
 /* ---- how much ---- */
 
@@ -192,6 +193,8 @@ static etude_status new_method(etude_builder *builder, const etude_plan_counts *
   method->instruction_limit =
       config->instruction_limit != 0 ? config->instruction_limit : ETUDE_DEFAULT_INSTRUCTION_LIMIT;
   method->memory_limit = config->memory_limit != 0 ? config->memory_limit : ETUDE_DEFAULT_MEMORY_LIMIT;
+  method->work_limit = config->work_limit != 0 ? config->work_limit : ETUDE_DEFAULT_WORK_LIMIT;
+  etude_work_begin(method); /* constants may be computed at load */
   etude_scratch_adopt(method, config->scratch);
   return ETUDE_OK;
 }

@@ -214,6 +214,14 @@ struct etude_method {
 
   uint64_t instruction_limit;
   uint64_t memory_limit;
+  uint64_t work_limit;
+  uint64_t work_left;    /* of the present execution */
+  uint64_t work_unasked; /* since it was last asked whether to go on */
+  uint64_t work_amount;  /* counted last */
+  uint32_t over;         /* why the execution ends early; 0 = it does not. Read by all its threads */
+  uint32_t cancelled;    /* set by any thread */
+  bool (*interrupted)(void *self);
+  void *interrupted_self;
   uint64_t seed;            /* of random numbers */
   uint64_t random_position; /* of the next one */
   etude_allocator parent;   /* the one the caller gave */

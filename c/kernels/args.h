@@ -21,6 +21,28 @@
 #define SCRATCH_TAKEN(ctx)                        \
   if (etude_kernel_is_asked(ctx)) return ETUDE_OK
 
+/* A number of steps of `count` parts, at most what work can count. */
+static inline uint64_t etude_steps(uint64_t count, uint64_t each) {
+  return each != 0 && count > UINT64_MAX / each ? UINT64_MAX : count * each;
+}
+
+/* Steps of a loop, told as work a batch at a time. */
+typedef struct etude_progress {
+  etude_kernel_context *ctx;
+  uint64_t steps;
+  etude_status status; /* not ETUDE_OK: the kernel is to end with it */
+} etude_progress;
+
+static inline bool etude_progress_add(etude_progress *progress, int64_t steps) {
+  enum { BATCH = 1 << 16 };
+  if (steps > 0) progress->steps += (uint64_t)steps;
+  if (progress->steps >= BATCH && progress->status == ETUDE_OK) {
+    progress->status = etude_kernel_work(progress->ctx, progress->steps);
+    progress->steps = 0;
+  }
+  return progress->status == ETUDE_OK;
+}
+
 /* A number argument: which of the three it is, and its value in both forms. */
 typedef struct etude_scalar {
   int32_t tag; /* ETUDE_VALUE_INT, ETUDE_VALUE_DOUBLE or ETUDE_VALUE_BOOL */

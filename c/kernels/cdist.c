@@ -59,11 +59,12 @@ static void load_matrix(const cdist *c, uint32_t k, int64_t offset) {
   etude_view_convert(c->dense[k], ETUDE_DOUBLE, &to, data, in->scalar_type, &from);
 }
 
-static void fill_matrix(const cdist *c, int64_t offset) {
+static etude_status fill_matrix(etude_kernel_context *ctx, const cdist *c, int64_t offset) {
   const etude_tensor *out = c->out;
   const size_t width = (size_t)c->in[0]->sizes[c->in[0]->rank - 1], size = etude_scalar_size(out->scalar_type);
   const size_t rows = (size_t)out->sizes[c->rank - 2], columns = (size_t)out->sizes[c->rank - 1];
   for (size_t i = 0; i < rows; ++i) {
+    TRY(etude_kernel_work(ctx, etude_steps(columns, width)));
     for (size_t j = 0; j < columns; ++j) {
       c->result[j] = width == 0 ? 0 : distance(c->dense[0] + i * width, c->dense[1] + j * width, width, c->p);
     }
@@ -71,6 +72,7 @@ static void fill_matrix(const cdist *c, int64_t offset) {
     etude_store_doubles((char *)out->data + place * size, out->scalar_type, (size_t)out->strides[c->rank - 1],
                         c->result, columns);
   }
+  return ETUDE_OK;
 }
 
 static etude_status run(etude_kernel_context *ctx, cdist *c) {
@@ -91,7 +93,7 @@ static etude_status run(etude_kernel_context *ctx, cdist *c) {
   etude_cursor_start(&at, &loop);
   do {
     for (uint32_t k = 0; k < 2; ++k) load_matrix(c, k, at.offset[1 + k]);
-    fill_matrix(c, at.offset[0]);
+    TRY(fill_matrix(ctx, c, at.offset[0]));
   } while (etude_loop_next(&loop, loop.rank, &at));
   return ETUDE_OK;
 }

@@ -192,10 +192,12 @@ static void plain_sum(const etude_conv *c, size_t n, size_t group, size_t o, con
   }
 }
 
-static void run_plain(const etude_conv *c) {
+static etude_status run_plain(etude_kernel_context *ctx, const etude_conv *c) {
   const size_t channels = c->groups * c->out_channels, places = etude_volume_positions(&c->out);
+  const uint64_t taps = etude_steps(etude_volume_positions(&c->weight), c->in_channels);
   for (size_t n = 0; n < c->batch; ++n) {
     for (size_t oc = 0; oc < channels; ++oc) {
+      TRY(etude_kernel_work(ctx, etude_steps(places, taps)));
       total bias = {0.0, 0};
       if (c->bias != NULL && c->whole) bias.whole = (uint64_t)etude_element_int(c->bias, c->dtype, oc * c->bias_stride);
       if (c->bias != NULL && !c->whole) bias.real = etude_element_double(c->bias, c->dtype, oc * c->bias_stride);
@@ -214,6 +216,7 @@ static void run_plain(const etude_conv *c) {
       }
     }
   }
+  return ETUDE_OK;
 }
 
 static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
@@ -223,8 +226,7 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
   SCRATCH_TAKEN(ctx);
-  if (!done) run_plain(c);
-  return ETUDE_OK;
+  return done ? ETUDE_OK : run_plain(ctx, c);
 }
 
 KERNEL(etude_aten_convolution_out) {

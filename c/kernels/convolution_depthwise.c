@@ -173,6 +173,7 @@ static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
   p->scratch = etude_kernel_scratch(ctx, workers * p->worker_floats * sizeof(float));
   if (p->scratch == NULL) return ETUDE_OUT_OF_MEMORY;
   SCRATCH_TAKEN(ctx);
+  TRY(etude_kernel_work(ctx, (uint64_t)(etude_conv_work(p->c) / 16)));
   etude_kernel_parallel_for(ctx, p->tasks, plane_task, p);
   return ETUDE_OK;
 }
@@ -247,6 +248,7 @@ static etude_status run_pixels(etude_kernel_context *ctx, const etude_conv *c) {
   SCRATCH_TAKEN(ctx);
   for (p.first = 0; p.first < c->groups; p.first += p.channels) {
     p.channels = c->groups - p.first < most ? c->groups - p.first : most;
+    TRY(etude_kernel_work(ctx, (uint64_t)(etude_conv_work(c) / 16)));
     load_taps(&p);
     etude_kernel_parallel_for(ctx, p.tasks, pixel_task, &p);
   }

@@ -413,6 +413,7 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
   for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
     for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
       for (size_t j = 0; j < g->n; ++j) {
+        TRY(etude_kernel_work(ctx, etude_steps(g->m, g->k)));
         if (g->k != 0) load_plain(col, element(&g->b, batch, 0, j), g->b.dtype, g->b.row, g->k);
         for (size_t i = 0; i < g->m; ++i) {
           if (g->k != 0) load_plain(scratch, element(&g->a, batch, i, 0), g->a.dtype, g->a.col, g->k);
@@ -483,6 +484,8 @@ etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
   divide_work(&p);
   TRY(find_scratch(ctx, &p));
   SCRATCH_TAKEN(ctx);
+  const uint64_t products = etude_steps(etude_steps(g.m, g.n), etude_steps(g.batches[0], g.batches[1]));
+  TRY(etude_kernel_work(ctx, etude_steps(products, g.k / 16 + 1)));
   etude_kernel_parallel_for(ctx, p.tasks, run_task, &p);
   return ETUDE_OK;
 }

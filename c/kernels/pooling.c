@@ -27,6 +27,7 @@ struct pool {
   int64_t divisor;    /* 0: by the size of the window */
   int32_t compute;    /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
   size_t row, column; /* strides of a plane, as it is computed with */
+  etude_progress *progress;
 };
 
 /* ---- windows ---- */
@@ -72,6 +73,11 @@ typedef uint64_t sum_of_int64_t;
 typedef float sum_of_float;
 typedef double sum_of_double;
 
+/* Count the steps through a window; false where the kernel is to end. */
+static inline bool count_window(const pool *p, const window *rows, const window *columns) {
+  return etude_progress_add(p->progress, (rows->end - rows->begin) * (columns->end - columns->begin));
+}
+
 static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) { return etude_int_divide((int64_t)sum, divisor); }
 static float average_of_float(float sum, int64_t divisor) { return sum / (float)divisor; }
 static double average_of_double(double sum, int64_t divisor) { return sum / (double)divisor; }
@@ -83,6 +89,7 @@ static double average_of_double(double sum, int64_t divisor) { return sum / (dou
     const window rows = p->place(p, 0, oh);                                                                     \
     for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                          \
       const window columns = p->place(p, 1, ow);                                                                \
+      if (!count_window(p, &rows, &columns)) return;                                                            \
       const int64_t divisor = window_divisor(p, &rows, &columns);                                               \
       sum_of_##real sum = 0;                                                                                    \
       for (int64_t h = rows.begin; h < rows.end; ++h) {                                                         \
@@ -96,6 +103,7 @@ static double average_of_double(double sum, int64_t divisor) { return sum / (dou
     const window rows = p->place(p, 0, oh);                                                                     \
     for (int64_t ow = 0; ow < p->out_sizes[1]; ++ow) {                                                          \
       const window columns = p->place(p, 1, ow);                                                                \
+      if (!count_window(p, &rows, &columns)) return;                                                            \
       int64_t best = rows.begin * p->in_sizes[1] + columns.begin;                                               \
       real value = lowest;                                                                                      \
       for (int64_t h = rows.begin; h < rows.end; h += rows.step) {                                              \
@@ -178,6 +186,7 @@ static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
   }
   for (int64_t oh = 0; oh < p->out_sizes[0]; ++oh) {
     pool_row(p, plane, oh, r);
+    if (p->progress->status != ETUDE_OK) return;
     void *values = out_row(p->out, at->offset[1], oh, &stride);
     etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
     if (p->indices == NULL) continue;
@@ -216,6 +225,8 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   etude_loop_over(&loop, views, 3);
   etude_cursor at;
   room r;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
+  p->progress = &progress;
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
   TRY(find_room(ctx, p, &r));
@@ -223,8 +234,8 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   etude_cursor_start(&at, &loop);
   do {
     pool_plane(p, &at, &r);
-  } while (etude_loop_next(&loop, loop.rank, &at));
-  return ETUDE_OK;
+  } while (progress.status == ETUDE_OK && etude_loop_next(&loop, loop.rank, &at));
+  return progress.status;
 }
 
 /* ---- arguments ---- */

@@ -143,20 +143,29 @@ static char *element(const etude_tensor *tensor, int64_t index) {
 
 static int64_t volume_of(const int64_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 
-static void pool_volume(const pool *p, const room *r) {
+/* Steps through a window. */
+static int64_t steps_of(const window *w) {
+  return is_empty(w) ? 0 : (w[0].end - w[0].begin) * (w[1].end - w[1].begin) * (w[2].end - w[2].begin);
+}
+
+static etude_status pool_volume(etude_kernel_context *ctx, const pool *p, const room *r) {
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   int64_t at = 0;
   for (int64_t a = 0; a < p->narrow_sizes[0]; ++a) {
     for (int64_t b = 0; b < p->narrow_sizes[1]; ++b) {
       for (int64_t c = 0; c < p->narrow_sizes[2]; ++c, ++at) {
         const window w[MOST] = {window_at(p, 0, a), window_at(p, 1, b), window_at(p, 2, c)};
+        if (!etude_progress_add(&progress, steps_of(w))) return progress.status;
         (p->largest ? largest : average)(p, w, r, at);
       }
     }
   }
+  return ETUDE_OK;
 }
 
 static etude_status add_gradients(etude_kernel_context *ctx, const pool *p, const room *r) {
   const int64_t volume = volume_of(p->wide_sizes);
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   int64_t at = 0;
   memset(r->wide, 0, (size_t)volume * sizeof *r->wide);
   for (int64_t a = 0; a < p->narrow_sizes[0]; ++a) {
@@ -164,6 +173,7 @@ static etude_status add_gradients(etude_kernel_context *ctx, const pool *p, cons
       for (int64_t c = 0; c < p->narrow_sizes[2]; ++c, ++at) {
         if (!p->largest) {
           const window w[MOST] = {window_at(p, 0, a), window_at(p, 1, b), window_at(p, 2, c)};
+          if (!etude_progress_add(&progress, steps_of(w))) return progress.status;
           spread_average(p, w, r, at);
           continue;
         }
@@ -218,7 +228,7 @@ static etude_status run(etude_kernel_context *ctx, pool *p, bool backwards) {
       continue;
     }
     move(r.wide, ETUDE_DOUBLE, &wide_dense, here, p->wide->scalar_type, &wide_volume);
-    pool_volume(p, &r);
+    TRY(pool_volume(ctx, p, &r));
     move(there, p->narrow->scalar_type, &narrow_volume, r.narrow, ETUDE_DOUBLE, &narrow_dense);
     if (p->largest) move(places, ETUDE_LONG, &index_volume, r.indices, ETUDE_LONG, &narrow_dense);
   } while (etude_loop_next(&loop, loop.rank, &at));

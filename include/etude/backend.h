@@ -163,6 +163,9 @@ ETUDE_API etude_status etude_execute_context_resize(etude_execute_context *ctx, 
 /** Run `task(arg, i, worker)` for every i below @p count, on one or several threads (hooks). */
 ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, etude_task task, void *arg);
 
+/** Count work, as ::etude_kernel_work does. */
+ETUDE_API etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amount, etude_error *error);
+
 /** Workers of such a loop, at least 1: each task's `worker` is below it. The same for the life of the runtime. */
 ETUDE_API size_t etude_execute_context_worker_count(const etude_execute_context *ctx);
 

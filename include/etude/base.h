@@ -61,7 +61,8 @@ enum {
   ETUDE_OUT_OF_RESOURCES = 0x25,
   ETUDE_DELEGATE_INCOMPATIBLE = 0x30, /**< the backend does not understand its payload */
   ETUDE_DELEGATE_OUT_OF_MEMORY = 0x31,
-  ETUDE_DELEGATE_INVALID_HANDLE = 0x32
+  ETUDE_DELEGATE_INVALID_HANDLE = 0x32,
+  ETUDE_CANCELLED = 0x40 /**< ::etude_method_cancel, or an interrupt, ended the execution */
 };
 
 /** Value of ::etude_error.offset where no byte of a file is at fault. */

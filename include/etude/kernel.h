@@ -118,6 +118,14 @@ ETUDE_API bool etude_kernel_is_asked(const etude_kernel_context *ctx);
  */
 ETUDE_API void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg);
 
+/**
+ * Count work, beyond the bytes of the arguments, against the method's `work_limit`, and now and then find out whether the
+ * execution shall end: a kernel whose work grows faster than its arguments calls it every so often, on the thread that
+ * called the kernel. Where it fails (recorded) the kernel returns the status. Tasks of a parallel loop are left out
+ * by themselves then.
+ */
+ETUDE_API etude_status etude_kernel_work(etude_kernel_context *ctx, uint64_t amount);
+
 /** Workers of such a loop, at least 1: each task's `worker` is below it. */
 ETUDE_API size_t etude_kernel_worker_count(const etude_kernel_context *ctx);
 

@@ -45,10 +45,15 @@ typedef struct etude_method_config {
    * hears nothing of them. 0 = none: such results are computed in each execution.
    */
   uint64_t constant_limit;
+  /**
+   * Most work of one execute: the bytes of the tensors that each instruction takes, and what heavy kernels add, about one
+   * for each step of an inner loop, or for 16 multiplications of a product. 0 = 2^41.
+   */
+  uint64_t work_limit;
 } etude_method_config;
 
-#define ETUDE_METHOD_CONFIG_INIT                                                             \
-  {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0}
+#define ETUDE_METHOD_CONFIG_INIT                                                                \
+  {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0, 0}
 
 /**
  * Load a method by name. @p config may be NULL.
@@ -102,9 +107,23 @@ ETUDE_API etude_status etude_method_set_output(etude_method *method, uint32_t in
 /**
  * Run the method from its first instruction to its last. ::ETUDE_INVALID_STATE if an input is not set, or was
  * set for an earlier execution and its memory has been reused since by the program's memory plan (set it
- * again). After a failure the method can be executed again, but outputs and state are undefined.
+ * again); ::ETUDE_INVALID_PROGRAM where instruction_limit or work_limit is used up. After a failure the method can be
+ * executed again, but outputs and state are undefined.
  */
 ETUDE_API etude_status etude_method_execute(etude_method *method, etude_error *error);
+
+/**
+ * End the execution that is going on, within an instruction too, with ::ETUDE_CANCELLED; where there is none, the next
+ * one. Afterwards the method works as before. Any thread may call it, as long as the method lives.
+ */
+ETUDE_API void etude_method_cancel(etude_method *method);
+
+/**
+ * A function that is asked about every millisecond of work whether to end the execution (true), as ::etude_method_cancel
+ * does: for signals, or a deadline. The thread that executes calls it, between instructions and within heavy ones; it must
+ * not use the method. NULL = nobody is asked. Not during an execution.
+ */
+ETUDE_API void etude_method_set_interrupt(etude_method *method, bool (*interrupted)(void *self), void *self);
 
 /** Run one instruction. ::ETUDE_END_OF_METHOD when there is none left; then reset. */
 ETUDE_API etude_status etude_method_step(etude_method *method, etude_error *error);

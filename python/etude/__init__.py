@@ -17,6 +17,7 @@ from etude.dtypes import numpy_dtype
 from etude.enums import Status, Verification
 from etude.errors import (
     EtudeBackendError,
+    EtudeCancelledError,
     EtudeDataError,
     EtudeError,
     EtudeFileNotFoundError,
@@ -52,6 +53,7 @@ __all__ = [
     "BackendRegistry",
     "Check",
     "EtudeBackendError",
+    "EtudeCancelledError",
     "EtudeDataError",
     "EtudeError",
     "EtudeFileNotFoundError",

@@ -54,6 +54,12 @@ class EtudeStateError(EtudeError):
     status = Status.INVALID_STATE
 
 
+class EtudeCancelledError(EtudeError):
+    """An execution was ended before it was done."""
+
+    status = Status.CANCELLED
+
+
 class EtudeMemoryError(EtudeError, MemoryError):
     """Memory, or a limit on it, does not suffice."""
 
@@ -128,6 +134,7 @@ CLASSES: dict[Status, type[EtudeError]] = {
     Status.DELEGATE_INCOMPATIBLE: EtudeBackendError,
     Status.DELEGATE_OUT_OF_MEMORY: EtudeMemoryError,
     Status.DELEGATE_INVALID_HANDLE: EtudeBackendError,
+    Status.CANCELLED: EtudeCancelledError,
 }
 
 

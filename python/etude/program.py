@@ -72,6 +72,7 @@ class Program(Uncopied):
         fresh: bool = False,
         memory_limit: int = 0,
         instruction_limit: int = 0,
+        work_limit: int = 0,
         constant_limit: int | None = None,
         backend_options: OptionMap | None = None,
         unused_options: str | None = None,
@@ -84,6 +85,8 @@ class Program(Uncopied):
 
         memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB.
         instruction_limit: most instructions that one execution may run; 0 = 10,000,000.
+        work_limit: most work that one execution may do, in bytes of tensors that instructions take and steps of inner loops of heavy
+            kernels; 0 = 2**41, half an hour or less.
         constant_limit: most bytes that may be kept so that what never changes, such as a transposed or dequantised weight, is computed
             once, at load; 0 = computed in each execution, None = 256 MiB. They come on top of the file's own memory, within memory_limit.
         backend_options: options for this method, {backend: {key: value}}; key by key they beat the program's, which stay otherwise.
@@ -95,36 +98,29 @@ class Program(Uncopied):
         """
         rows = OptionRows(backend_options, "backend_options")
         mode = self._unused_options if unused_options is None else unused_mode(unused_options)
-        other = memory_limit or instruction_limit or constant_limit is not None
-        if fresh or other or backend_options is not None or unused_options is not None:
-            return self._load(name, memory_limit, instruction_limit, constant_limit, rows, mode)
+        limits = (memory_limit, instruction_limit, work_limit)
+        if fresh or any(limits) or not (constant_limit is backend_options is unused_options is None):
+            return self._load(name, limits, constant_limit, rows, mode)
         with self._lock:
             method = self._methods.get(name)
             if method is None or method._handle is None:
-                method = self._methods[name] = self._load(name, 0, 0, None, rows, mode)
+                method = self._methods[name] = self._load(name, limits, None, rows, mode)
             return method
 
     def _load(
-        self, name: str, memory_limit: int, instruction_limit: int, constant_limit: int | None, rows: OptionRows, unused_options: str
+        self, name: str, limits: tuple[int, int, int], constant_limit: int | None, rows: OptionRows, unused_options: str
     ) -> Method:
         with self._held() as handle:
-            return self._load_from(handle, name, memory_limit, instruction_limit, constant_limit, rows, unused_options)
+            return self._load_from(handle, name, limits, constant_limit, rows, unused_options)
 
     def _load_from(
-        self,
-        handle: Handle,
-        name: str,
-        memory_limit: int,
-        instruction_limit: int,
-        constant_limit: int | None,
-        rows: OptionRows,
-        unused_options: str,
+        self, handle: Handle, name: str, limits: tuple[int, int, int], constant_limit: int | None, rows: OptionRows, unused_options: str
     ) -> Method:
         index = self._index(name)
         config = new_sized("etude_method_config")
-        config.memory_limit = whole("memory_limit", memory_limit, 0, 2**64 - 1)
+        for limit, value in zip(("memory_limit", "instruction_limit", "work_limit"), limits, strict=True):
+            setattr(config, limit, whole(limit, value, 0, 2**64 - 1))
         config.constant_limit = CONSTANT_LIMIT if constant_limit is None else whole("constant_limit", constant_limit, 0, 2**64 - 1)
-        config.instruction_limit = whole("instruction_limit", instruction_limit, 0, 2**64 - 1)
         config.backend_options, config.backend_options_count = rows.array, rows.count
         config.unused_options_warn = unused_options == "warn"
         error = ErrorBlock()

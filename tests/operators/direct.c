@@ -221,6 +221,12 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   return pool_take(&call->scratch, size);
 }
 
+etude_status etude_kernel_work(etude_kernel_context *ctx, uint64_t amount) {
+  (void)ctx;
+  (void)amount;
+  return ETUDE_OK;
+}
+
 size_t etude_kernel_worker_count(const etude_kernel_context *ctx) { return seen_call(ctx)->backwards ? WORKERS : 1; }
 
 /* Beyond 32 bits soon, and the same in each call: makers/random.py knows them. */

@@ -156,6 +156,7 @@ static etude_status attend(etude_kernel_context *ctx, call *c, const etude_tenso
   TRY(etude_scratch_array(ctx, each * workers, ETUDE_MEMORY_ALIGNMENT, &c->scratch));
   SCRATCH_TAKEN(ctx);
   c->scratch_each = (size_t)each * ETUDE_MEMORY_ALIGNMENT;
+  TRY(etude_kernel_work(ctx, etude_steps(etude_tensor_numel(q) / 8 + 1, a->keys)));
   etude_kernel_parallel_for(ctx, etude_attention_units(a), run_task, c);
   return ETUDE_OK;
 }
