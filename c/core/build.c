@@ -121,7 +121,9 @@ static void build_instructions(etude_builder *b) {
 
 static etude_status missing_operators(etude_plan *plan) {
   char text[2 * ETUDE_OPERATOR_NAME_SIZE];
-  etude_error_set(plan->error, ETUDE_OPERATOR_MISSING, "operators are needed that this runtime does not have");
+  if (!etude_plan_missing_operator(plan, 0, text, sizeof text)) return ETUDE_OK;
+  etude_error_set(plan->error, ETUDE_OPERATOR_MISSING,
+                  "operators are needed that this runtime does not have, or not for these types");
   bool room = etude_error_append(plan->error, ":");
   for (uint32_t i = 0; room && etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
     room = etude_error_append(plan->error, "\n  %s", text);
@@ -129,23 +131,20 @@ static etude_status missing_operators(etude_plan *plan) {
   return ETUDE_OPERATOR_MISSING;
 }
 
-/* Operators that no instruction calls may be missing. */
+/* Operators that no instruction calls may be missing. What kernels take is looked at where one of them says it. */
 static etude_status find_kernels(etude_builder *b) {
   etude_method *method = b->method;
   const etude_runtime *runtime = method->program->runtime;
+  bool ask = false;
   for (uint32_t i = 0; i < method->operator_count; ++i) {
     const char *overload;
     const char *name = etude_plan_operator(b->plan, i, &overload);
     etude_operator *op = &method->operators[i];
     op->kernel = etude_runtime_find_operator(runtime, name, overload, &op->table);
     if (op->kernel != NULL) etude_runtime_use_kernels(runtime, op->table, 1);
+    ask |= op->kernel == NULL || etude_traits_of(op->kernel).dtypes != 0;
   }
-  for (uint32_t i = 0; !b->dry && i < method->instruction_count; ++i) {
-    const etude_instruction *call = &method->instructions[i];
-    if (call->kind == ETUDE_KERNEL_CALL && method->operators[call->index].kernel == NULL)
-      return missing_operators(b->plan);
-  }
-  return ETUDE_OK;
+  return ask && !b->dry ? missing_operators(b->plan) : ETUDE_OK;
 }
 
 etude_status etude_method_build(etude_builder *b) {

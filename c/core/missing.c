@@ -19,12 +19,38 @@ static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, siz
   if (separator[0] == ',') etude_text_add(out, size, used, ")");
 }
 
-/* Is an operator without a kernel, and not of the same name as one of those found so far? (A plan may list it twice.) */
-static bool is_new_missing(etude_plan *plan, uint32_t op, const uint32_t *found, uint32_t count) {
+/* Is a value, or one in the list that it is, a tensor of an element type that is not among `dtypes`? */
+static bool is_foreign(etude_plan *plan, uint32_t index, uint32_t dtypes, bool in_list) {
+  etude_plan_tensor tensor;
+  etude_plan_value value;
+  if (etude_plan_find_tensor(plan, index, &tensor)) return (dtypes >> tensor.scalar_type & 1u) == 0;
+  if (in_list || index >= plan->value_count) return false;
+  etude_plan_value_read(plan, index, &value);
+  if (value.kind != ETUDE_FILE_TENSOR_LIST && value.kind != ETUDE_FILE_OPTIONAL_TENSOR_LIST) return false;
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, value.items); ++i) {
+    if (is_foreign(plan, etude_plan_item(plan, &value, i), dtypes, true)) return true;
+  }
+  return false;
+}
+
+/* Does a kernel say that it takes none of the element types of a call? */
+static bool refuses(etude_plan *plan, const etude_kernel *kernel, etude_fb_vector args) {
+  const uint32_t dtypes = etude_traits_of(kernel).dtypes;
+  for (uint32_t i = 0; dtypes != 0 && i < etude_fb_count(&plan->fb, args); ++i) {
+    if (is_foreign(plan, etude_fb_u32_at(&plan->fb, args, i), dtypes, false)) return true;
+  }
+  return false;
+}
+
+/* Is a call one without a kernel, and not of the same operator as one of those found so far? (A plan may list it twice.) */
+static bool is_new_missing(etude_plan *plan, const etude_plan_instruction *call, const uint32_t *found,
+                           uint32_t count) {
   const char *overload;
   etude_kernel_table *table;
-  const char *name = etude_plan_operator(plan, op, &overload);
-  if (name == NULL || etude_runtime_find_operator(plan->program->runtime, name, overload, &table) != NULL) return false;
+  const char *name = etude_plan_operator(plan, call->index, &overload);
+  if (name == NULL) return false;
+  const etude_kernel *kernel = etude_runtime_find_operator(plan->program->runtime, name, overload, &table);
+  if (kernel != NULL && !refuses(plan, kernel, call->args)) return false;
   for (uint32_t i = 0; i < count; ++i) {
     const char *other_overload;
     const char *other = etude_plan_operator(plan, found[i], &other_overload);
@@ -41,7 +67,7 @@ bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_tex
     for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain) && count < ETUDE_MOST_MISSING_OPERATORS; ++i) {
       etude_plan_instruction call;
       etude_plan_instruction_read(plan, chain, i, &call);
-      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, call.index, found, count)) continue;
+      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, &call, found, count)) continue;
       if (count == index) {
         append_dtypes(plan, call.args, out_text, size, etude_plan_operator_text(plan, call.index, out_text, size));
         return true;

@@ -1,4 +1,4 @@
-/* Operators that a plan calls and the runtime has no kernel for. */
+/* Operators that a plan calls and the runtime has no kernel for, or none for the element types of a call. */
 #ifndef ETUDE_CORE_MISSING_H_
 #define ETUDE_CORE_MISSING_H_
 

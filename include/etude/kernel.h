@@ -48,7 +48,7 @@ typedef struct etude_kernel_traits {
 
   /**
    * ::ETUDE_DTYPE_BIT of every element type that a tensor among the arguments may have, the results included. A
-   * call with a tensor of another type is known to fail before the program is run. 0 = not said.
+   * method with a call that has a tensor of another type is not loaded: it misses the operator. 0 = not said.
    */
   uint32_t dtypes;
 

@@ -201,10 +201,54 @@ static void test_bad_rows_are_refused(void) {
   CHECK(memory.blocks == 0 && memory.wrong == 0);
 }
 
+/* ---- element types ---- */
+
+static void test_dtypes_are_looked_at_before_anything_runs(void) {
+  static const uint32_t wrong[] = {ETUDE_DTYPE_BIT(ETUDE_HALF),
+                                   ETUDE_DTYPE_BIT(ETUDE_LONG) | ETUDE_DTYPE_BIT(ETUDE_INT)};
+  static const uint32_t right[] = {0, ETUDE_DTYPE_BIT(ETUDE_FLOAT), UINT32_MAX};
+  size_t size = 0;
+  uint8_t *bytes = read_corpus("add.pte", &size);
+  const etude_data_loader loader = etude_data_from_memory(bytes, size);
+
+  CHECK(bytes != NULL);
+  for (uint32_t i = 0; i < 5; i++) {
+    test_memory memory = {0};
+    etude_error error = ETUDE_ERROR_INIT;
+    const etude_allocator allocator = test_memory_allocator(&memory);
+    const bool refused = i < 2;
+    const etude_kernel_traits traits = {.struct_size = sizeof traits, .dtypes = refused ? wrong[i] : right[i - 2]};
+    const etude_kernel table[1] = {{"aten::add.out", kernel_one, &traits}};
+    etude_runtime *runtime = NULL;
+    etude_program *program = NULL;
+    etude_method *method = NULL;
+    char text[128];
+
+    CHECK_OK(etude_runtime_create(&allocator, NULL, &runtime, &error), &error);
+    CHECK_OK(etude_runtime_add_kernels(runtime, table, 1, &error), &error);
+    CHECK_OK(etude_program_load(runtime, &loader, NULL, &program, &error), &error);
+    CHECK_STATUS(refused ? ETUDE_OK : ETUDE_NOT_FOUND,
+                 etude_program_missing_operator(program, 0, 0, text, sizeof text, &error), &error);
+    CHECK_STATUS(refused ? ETUDE_OPERATOR_MISSING : ETUDE_OK,
+                 etude_method_load(program, "forward", NULL, &method, &error), &error);
+    if (refused) {
+      CHECK_STATUS(ETUDE_OPERATOR_MISSING, etude_method_load(program, "forward", NULL, &method, NULL), &error);
+      CHECK(strcmp(text, "aten::add.out (float, float)") == 0);
+      CHECK_TEXT(error.message, "does not have, or not for these types:\n  aten::add.out (float, float)");
+    }
+    etude_method_free(method);
+    etude_program_free(program);
+    etude_runtime_free(runtime);
+    CHECK(memory.blocks == 0 && memory.wrong == 0);
+  }
+  free(bytes);
+}
+
 int main(void) {
   RUN(test_kernel_tables);
   RUN(test_a_failing_kernel_is_located);
   RUN(test_a_kernel_has_a_self);
   RUN(test_bad_rows_are_refused);
+  RUN(test_dtypes_are_looked_at_before_anything_runs);
   return TEST_END();
 }

@@ -357,6 +357,27 @@ def test_many_threads(runtime):
 # ---- where kernels are known ----
 
 
+def test_element_types(tmp_path):
+    """A kernel that says what it takes: others are known before anything runs, also within a list."""
+    for given, listed in ((["float64", "int64"], False), (["bfloat16"], True)):
+        runtime = etude.Runtime()
+        etude.kernel("my::op.out", dtypes=given, runtime=runtime)(lambda context, x, out: None)
+
+        def make(m, listed=listed):
+            x = m.input("float32", [2, 3])
+            m.output(m.call("my::op.out", [x, x] if listed else x, out=("bfloat16" if listed else "float64", (2, 3)), custom=True))
+
+        program = build(runtime, make)
+        (missing,) = program.missing_operators("forward")
+        assert missing.startswith("my::op.out")
+        with pytest.raises(etude.EtudeOperatorError, match=r"or not for these types:\n  my::op\.out"):
+            program["forward"]
+    runtime = etude.Runtime()
+    etude.kernel("my::op.out", dtypes=["float32"], runtime=runtime)(lambda context, x, out: np.copyto(out, x))
+    method = build(runtime, lambda m: m.output(m.call("my::op.out", m.input("float32", [2, 3]), out=("float32", (2, 3)), custom=True)))
+    np.testing.assert_array_equal(method["forward"](A)[0], A)
+
+
 def test_missing_operators(runtime):
     program = runtime.load_program(DATA / "kernels.pte")
     assert program.missing_operators() == ["my::blend.out (float, float)", "my::count.out (float)"]

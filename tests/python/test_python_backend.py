@@ -1142,3 +1142,30 @@ def test_options_are_not_set_from_within_such_a_call(runtime):
     registry.set_option("Meddles", {"n": 3})
     assert registry.get_option("Meddles", "seen") == 3
     registry.unregister("Meddles")
+
+
+def test_wide_ints_arrive(runtime):
+    """An int of 64 bits, process-wide and at load, as init and execute see it."""
+    seen = []
+
+    class Wide(etude.Backend):
+        name = "ScaleBackend"
+        n: int = etude.option(0, help="any int", effect="now")
+
+        def init(self, context, payload):
+            seen.append(("init", self.n, context.options["n"]))
+
+        def execute(self, context, handle, args):
+            seen.append(("execute", self.n, context.options["n"]))
+            args[1][...] = args[0]
+
+    runtime.backend_registry.register(Wide())
+    program = runtime.load_program(DATA / "backends.pte")
+    x = np.ones((2, 3), np.float32)
+    for value in (2**63 - 1, -(2**63), 5_000_000_000):
+        runtime.backend_registry.set_option("ScaleBackend", {"n": value})
+        program.load_method("scale", fresh=True)(x)
+        program.load_method("scale", backend_options={"ScaleBackend": {"n": -value // 2}})(x)
+        wanted = [value, value, -value // 2, -value // 2]
+        assert [row[1:] for row in seen] == [(n, n) for n in wanted]
+        seen.clear()
