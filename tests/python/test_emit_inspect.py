@@ -126,6 +126,6 @@ def test_json_holds_only_what_is_asked_for(capsys):
 def test_bad_input_is_named(option, capsys, tmp_path):
     bad = tmp_path / "bad.pte"
     bad.write_bytes(b"nonsense" * 20)
-    assert re.match(r"etude inspect: .*not a \.pte file", inspect(capsys, bad, option, status=1))
-    assert "missing.pte" in inspect(capsys, tmp_path / "missing.pte", option, status=1)
-    assert "'nope'" in inspect(capsys, CORPUS / "add.pte", option, "--method", "nope", status=1)
+    assert re.match(r"etude inspect: .*not a \.pte file", inspect(capsys, bad, option, status=2))
+    assert "missing.pte" in inspect(capsys, tmp_path / "missing.pte", option, status=3)
+    assert "'nope'" in inspect(capsys, CORPUS / "add.pte", option, "--method", "nope", status=2)

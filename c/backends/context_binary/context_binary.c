@@ -89,7 +89,7 @@ static etude_status find_weights(etude_init_context *ctx, etude_context_binary *
   const etude_status status = etude_init_context_named_data(ctx, key, &data, error);
   if (status != ETUDE_OK) return status;
   binary->weights = data.data;
-  binary->weight_count = data.size / sizeof(float) < UINT64_MAX ? (uint32_t)(data.size / sizeof(float)) : UINT64_MAX;
+  binary->weight_count = data.size / sizeof(float) < UINT32_MAX ? (uint32_t)(data.size / sizeof(float)) : UINT32_MAX;
   return ETUDE_OK;
 }
 
