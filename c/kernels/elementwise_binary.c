@@ -228,7 +228,15 @@ BINARY(atan2)
 REALS(copysign, copysignf(a, b), copysign(a, b))
 OP_REAL(copysign, ETUDE_OP_FLOAT)
 BINARY(copysign)
-REALS(hypot, hypotf(a, b), hypot(a, b))
+/* Not the C library's, whose newest version would be all that keeps the library from running on older systems. */
+static double length_of(double a, double b) {
+  const double longer = fmax(fabs(a), fabs(b));
+  const double shorter = fmin(fabs(a), fabs(b));
+  if (isinf(longer)) return longer;
+  if (isnan(a) || isnan(b)) return a + b;
+  return longer > 0 ? longer * sqrt(1 + (shorter / longer) * (shorter / longer)) : 0;
+}
+REALS(hypot, (float)length_of(a, b), length_of(a, b))
 OP_REAL(hypot, 0)
 BINARY(hypot)
 

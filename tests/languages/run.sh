@@ -55,6 +55,28 @@ check "C++17, pkg-config" "$work/cpp" "$model"
 build "static" cc -std=c99 $strict -DETUDE_STATIC "$here/consumer.c" -I"$prefix/include" "$prefix/lib/libetude.a" \
   -lm -lpthread -o "$work/static"
 check "static" "$work/static" "$model"
+# shellcheck disable=SC2046,SC2086
+build "static, pkg-config" cc -std=c99 $strict -DETUDE_STATIC "$here/consumer.c" $(pkg-config --cflags etude) "$prefix/lib/libetude.a" \
+  $(pkg-config --static --libs-only-l etude | sed 's/-letude//') -o "$work/static-pkg"
+check "static, pkg-config" "$work/static-pkg" "$model"
+
+# As a subproject of Meson: the library that is asked for, and neither tests nor fuzzers nor commands.
+mkdir -p "$work/app/subprojects"
+ln -s "$root" "$work/app/subprojects/etude"
+cp "$here/consumer.c" "$work/app"
+cat >"$work/app/meson.build" <<'MESON'
+project('app', 'c', default_options: ['c_std=c99'])
+executable('app', 'consumer.c', dependencies: dependency('etude', fallback: 'etude'))
+MESON
+for kind in static shared; do
+  { "$meson" setup "$work/app-$kind" "$work/app" --force-fallback-for etude -Ddefault_library=$kind && "$meson" compile -C "$work/app-$kind"; } >"$work/log" 2>&1 ||
+    { cat "$work/log"; exit 1; }
+  check "subproject, $kind" "$work/app-$kind/app" "$model"
+  ldd "$work/app-$kind/app" >"$work/needed"
+  [ "$(grep -c libetude "$work/needed")" = $([ $kind = static ] && echo 0 || echo 1) ] || { cat "$work/needed"; failed=$((failed + 1)); }
+  find "$work/app-$kind/subprojects" -type f -perm -u+x -not -name '*.so*' >"$work/extra"
+  [ ! -s "$work/extra" ] || { echo "FAILED: a subproject builds more than the library:" && cat "$work/extra" && failed=$((failed + 1)); }
+done
 check "ctypes" "$python" "$here/consumer_ctypes.py" "$prefix/lib/libetude.so.0" "$model"
 
 # Without the build system: the sources, straight to the compiler.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -70,6 +72,27 @@ def test_pkg_config_is_relocatable(tmp_path):
     version = subprocess.run(["pkg-config", "--modversion", "etude"], env=env, capture_output=True, text=True, check=True).stdout
     assert version.strip() == etude.__version__
     build_and_run(tmp_path, flags.split())
+
+
+@needs_compiler
+@pytest.mark.parametrize("folder", ["with blanks", "with, comma", "it's $quoted"])
+def test_flags_for_odd_folders(tmp_path, folder):
+    """What `etude config` prints for an installation there, as a shell takes it."""
+    moved = tmp_path / folder / "etude"
+    shutil.copytree(Path(etude.__file__).parent, moved, ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(moved.parent), *sys.path[1:]])}
+    command = [sys.executable, "-m", "etude", "config", "--cflags", "--libs"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, cwd=tmp_path)
+    build_and_run(tmp_path, shlex.split(done.stdout))
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None or sys.platform != "linux", reason="needs objdump")
+def test_systems_that_are_old_enough():
+    """Symbols newer than those of glibc 2.34 would keep the wheel from systems of 2021."""
+    for file in (etude.get_library(), Path(etude.__file__).parent / "_etude.abi3.so"):
+        text = subprocess.run(["objdump", "-T", file], capture_output=True, text=True, check=True).stdout
+        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", text)}
+        assert versions and max(versions) <= (2, 34)
 
 
 def test_one_library_for_all():

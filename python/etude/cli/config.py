@@ -1,8 +1,13 @@
-"""`etude config`: flags for compiling C programs against the library of this installation."""
+"""`etude config`: flags for compiling C programs against the library of this installation, quoted for the shell.
+
+cc app.c $(etude config --cflags --libs)
+eval "cc app.c $(etude config --cflags --libs)"         where the paths have blanks in them
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from etude import config
 
@@ -28,5 +33,12 @@ def run(args: argparse.Namespace) -> int:
     if asked:
         print(" ".join(asked))
     else:
-        print("\n".join(f"{name}: {answer()}" for name, (answer, _) in _ANSWERS.items()))
+        print("\n".join(f"{name}: {_answer(answer)}" for name, (answer, _) in _ANSWERS.items()))
     return 0
+
+
+def _answer(answer: Callable[[], str]) -> str:
+    try:
+        return answer()
+    except FileNotFoundError as error:
+        return f"({error})"
