@@ -116,8 +116,10 @@ typedef struct layer {
   double eps;
   bool wide;                /* compute in double */
   bool in_dense, out_dense; /* rows are dense floats */
-  void *buffer;             /* a row of the compute type, or NULL */
-  void *weights, *biases;   /* dense and of the compute type, or NULL */
+  char *buffers;            /* for each worker a row of the compute type, or NULL */
+  size_t buffer_bytes;
+  const etude_simd *simd;
+  void *weights, *biases; /* dense and of the compute type, or NULL */
   etude_view in_row, out_row, dense_row;
 } layer;
 
@@ -171,24 +173,27 @@ static void normalize_doubles(const layer *l, double *row, double mean, double r
   }
 }
 
-static void layer_row(const layer *l, const etude_simd *simd, const etude_cursor *at) {
+static void layer_row(void *arg, const etude_cursor *at, size_t worker) {
+  const layer *l = arg;
+  const etude_simd *simd = l->simd;
+  void *buffer = l->buffers == NULL ? NULL : l->buffers + worker * l->buffer_bytes;
   const int32_t compute = l->wide ? ETUDE_DOUBLE : ETUDE_FLOAT;
   void *in = row_at(l->in, at->offset[0]), *out = row_at(l->out, at->offset[1]);
   void *from = in;
   if (!l->in_dense) {
-    etude_view_convert(l->buffer, compute, &l->dense_row, in, l->in->scalar_type, &l->in_row);
-    from = l->buffer;
+    etude_view_convert(buffer, compute, &l->dense_row, in, l->in->scalar_type, &l->in_row);
+    from = buffer;
   }
   const run values = {from, compute, 1, l->row};
   const double count = (double)l->row;
   const double mean = run_sum(simd, &values) / count;
   const double rstd = 1.0 / sqrt(run_squares(simd, &values, mean) / count + l->eps);
   if (l->wide) {
-    normalize_doubles(l, l->buffer, mean, rstd);
+    normalize_doubles(l, buffer, mean, rstd);
   } else {
-    simd->normalize(l->out_dense ? out : l->buffer, from, l->row, (float)mean, (float)rstd, l->weights, l->biases);
+    simd->normalize(l->out_dense ? out : buffer, from, l->row, (float)mean, (float)rstd, l->weights, l->biases);
   }
-  if (!l->out_dense) etude_view_convert(out, l->out->scalar_type, &l->out_row, l->buffer, compute, &l->dense_row);
+  if (!l->out_dense) etude_view_convert(out, l->out->scalar_type, &l->out_row, buffer, compute, &l->dense_row);
   etude_element_set_double(l->mean->data, l->mean->scalar_type, (size_t)at->offset[2], mean);
   etude_element_set_double(l->rstd->data, l->rstd->scalar_type, (size_t)at->offset[3], rstd);
 }
@@ -199,8 +204,6 @@ static etude_status layer_rows(etude_kernel_context *ctx, layer *l) {
   const etude_view *const views[4] = {&in, &out, &mean, &rstd};
   etude_loop loop;
   etude_loop_over(&loop, views, 4);
-  const etude_simd *simd = etude_simd_select();
-  etude_cursor at;
   if (etude_loop_is_empty(&loop)) return ETUDE_OK;
   l->wide = l->in->scalar_type == ETUDE_DOUBLE;
   l->in_dense = is_dense(l->in, l->lead);
@@ -212,14 +215,13 @@ static etude_status layer_rows(etude_kernel_context *ctx, layer *l) {
     TRY(dense_parameter(ctx, l->weight, l, &l->weights));
     TRY(dense_parameter(ctx, l->bias, l, &l->biases));
     if (!l->in_dense || !l->out_dense) {
-      TRY(etude_scratch_array(ctx, l->row, l->wide ? sizeof(double) : sizeof(float), &l->buffer));
+      l->buffer_bytes = (l->row * (l->wide ? sizeof(double) : sizeof(float)) + 63) & ~(size_t)63;
+      TRY(etude_scratch_array(ctx, etude_kernel_worker_count(ctx), l->buffer_bytes, &l->buffers));
     }
   }
   SCRATCH_TAKEN(ctx);
-  etude_cursor_start(&at, &loop);
-  do {
-    layer_row(l, simd, &at);
-  } while (etude_loop_next(&loop, loop.rank, &at));
+  l->simd = etude_simd_select();
+  etude_loop_parallel(ctx, &loop, 4.0 * (double)l->row, layer_row, l);
   return ETUDE_OK;
 }
 
@@ -476,17 +478,35 @@ static void batch_norm_last(const batch_norm *b, const etude_simd *simd) {
   } while (etude_loop_next(&loop, loop.rank, &at));
 }
 
-static void batch_norm_channels(const batch_norm *b, const etude_simd *simd) {
+/* Channels that are one dense line each. */
+typedef struct dense_channels {
+  const batch_norm *b;
+  const etude_simd *simd;
+  size_t count, each; /* elements of a channel, channels of a task */
+} dense_channels;
+
+static void dense_channels_task(void *arg, size_t index, size_t worker) {
+  const dense_channels *d = arg;
+  const batch_norm *b = d->b;
+  const size_t first = index * d->each;
+  const size_t end = b->channels - first < d->each ? b->channels : first + d->each;
+  const float *scale = b->scale, *shift = b->shift;
+  (void)worker;
+  for (size_t c = first; c < end; ++c) {
+    const float *in = (const float *)b->in->data + c * (size_t)b->in->strides[1];
+    d->simd->affine((float *)b->out->data + c * (size_t)b->out->strides[1], in, d->count, scale[c], shift[c]);
+  }
+}
+
+static void batch_norm_channels(etude_kernel_context *ctx, const batch_norm *b, const etude_simd *simd) {
   const bool wide = b->in->scalar_type == ETUDE_DOUBLE;
   channels channel;
   channels_of(b->in, b->out, true, 1, &channel);
   if (b->in->scalar_type == ETUDE_FLOAT && channel.depth == 0 && channel.loop.strides[0][0] == 1 &&
-      channel.loop.strides[1][0] == 1) { /* a channel is one dense line */
-    const float *in = b->in->data, *scale = b->scale, *shift = b->shift;
-    float *out = b->out->data;
-    for (size_t c = 0; c < b->channels; ++c, in += b->in->strides[1], out += b->out->strides[1]) {
-      simd->affine(out, in, (size_t)channel.loop.sizes[0], scale[c], shift[c]);
-    }
+      channel.loop.strides[1][0] == 1) {
+    dense_channels d = {b, simd, (size_t)channel.loop.sizes[0], 1};
+    if (d.count < 32768) d.each = 32768 / (d.count + 1) + 1;
+    etude_kernel_parallel_for(ctx, b->channels / d.each + (b->channels % d.each != 0), dense_channels_task, &d);
     return;
   }
   for (size_t c = 0; c < b->channels; ++c) {
@@ -513,7 +533,7 @@ static etude_status run_batch_norm(etude_kernel_context *ctx, batch_norm *b) {
   if (b->in->scalar_type == ETUDE_FLOAT && b->channels > 1 && b->in->strides[1] == 1 && b->out->strides[1] == 1) {
     batch_norm_last(b, simd);
   } else {
-    batch_norm_channels(b, simd);
+    batch_norm_channels(ctx, b, simd);
   }
   return ETUDE_OK;
 }

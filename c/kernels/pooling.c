@@ -27,7 +27,9 @@ struct pool {
   int64_t divisor;    /* 0: by the size of the window */
   int32_t compute;    /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
   size_t row, column; /* strides of a plane, as it is computed with */
-  etude_progress *progress;
+  char *scratch;      /* for each worker */
+  size_t values_at, indices_at, plane_at, worker_bytes;
+  etude_progress *progress; /* of planes one after the other; NULL = counted beforehand */
 };
 
 /* ---- windows ---- */
@@ -75,7 +77,8 @@ typedef double sum_of_double;
 
 /* Count the steps through a window; false where the kernel is to end. */
 static inline bool count_window(const pool *p, const window *rows, const window *columns) {
-  return etude_progress_add(p->progress, (rows->end - rows->begin) * (columns->end - columns->begin));
+  return p->progress == NULL ||
+         etude_progress_add(p->progress, (rows->end - rows->begin) * (columns->end - columns->begin));
 }
 
 static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) { return etude_int_divide((int64_t)sum, divisor); }
@@ -124,6 +127,63 @@ DEFINE_ROWS(float, -HUGE_VALF)
 DEFINE_ROWS(double, -HUGE_VAL)
 DEFINE_ROWS(int64_t, least_int(p->in->scalar_type))
 
+/* Outputs that the largest elements of a row of floats are found for together. */
+enum { CHUNK = 128 };
+
+static int64_t divide_up(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; }
+
+/* largest_float of outputs from `first` on, tap by tap, which compilers make vector code of. In the same order for each
+   output, so that the same one wins. */
+static void largest_chunk(const pool *p, const float *plane, int64_t oh, int64_t first, int64_t count, float *out,
+                          int64_t *indices) {
+  const window rows = sliding_window(p, 0, oh);
+  const int64_t width = p->in_sizes[1], step = p->stride[1];
+  float values[CHUNK];
+  int32_t places[CHUNK];
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = (first + i) * step - p->padding[1];
+    const int64_t column = begin < 0 ? begin + divide_up(-begin, p->dilation[1]) * p->dilation[1] : begin;
+    values[i] = -HUGE_VALF;
+    places[i] = (int32_t)(rows.begin * width + column);
+  }
+  for (int64_t h = rows.begin; h < rows.end; h += rows.step) {
+    const float *row = plane + (size_t)h * p->row;
+    if (p->progress != NULL && !etude_progress_add(p->progress, count * p->kernel[1])) return;
+    for (int64_t k = 0; k < p->kernel[1]; ++k) {
+      const int64_t column = first * step - p->padding[1] + k * p->dilation[1]; /* of output `first` */
+      const int64_t from = divide_up(-column, step);
+      const int64_t end = column >= width ? 0 : divide_up(width - column, step);
+      const int64_t to = end < count ? end : count;
+      const int32_t place = (int32_t)(h * width + column);
+      for (int64_t i = from; i < to; ++i) {
+        const float candidate = row[column + i * step];
+        const bool wins = (candidate > values[i]) | (candidate != candidate);
+        values[i] = wins ? candidate : values[i];
+        places[i] = wins ? place + (int32_t)(i * step) : places[i];
+      }
+    }
+  }
+  memcpy(out + first, values, (size_t)count * sizeof *out);
+  for (int64_t i = 0; i < count; ++i) indices[first + i] = places[i];
+}
+
+static bool has_chunks(const pool *p) {
+  const int64_t reach = (p->kernel[1] - 1) * p->dilation[1];
+  return p->place == sliding_window && p->column == 1 && p->in_sizes[0] * p->in_sizes[1] < INT32_MAX / 4 &&
+         p->stride[1] < 65536 && reach < 65536 && p->padding[1] < 65536;
+}
+
+static void largest_row(const pool *p, const float *plane, int64_t oh, float *out, int64_t *indices) {
+  if (!has_chunks(p)) {
+    largest_float(p, plane, oh, out, indices);
+    return;
+  }
+  for (int64_t first = 0; first < p->out_sizes[1]; first += CHUNK) {
+    const int64_t left = p->out_sizes[1] - first;
+    largest_chunk(p, plane, oh, first, left < CHUNK ? left : CHUNK, out, indices);
+  }
+}
+
 /* ---- planes ---- */
 
 /* Scratch memory: a plane where it must be converted, a row of results, and one of indices. */
@@ -138,7 +198,7 @@ static void pool_row(const pool *p, const void *plane, int64_t oh, const room *r
       if (p->indices == NULL) {
         average_float(p, plane, oh, r->values);
       } else {
-        largest_float(p, plane, oh, r->values, r->indices);
+        largest_row(p, plane, oh, r->values, r->indices);
       }
       break;
     case ETUDE_DOUBLE:
@@ -168,7 +228,13 @@ static void *out_row(const etude_tensor *tensor, int64_t start, int64_t oh, size
   return element(tensor, (size_t)(start + oh * tensor->strides[tensor->rank - 2]));
 }
 
-static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
+static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
+  const pool *p = arg;
+  char *scratch = p->scratch + worker * p->worker_bytes;
+  room found = {NULL, scratch + p->values_at, NULL};
+  const room *r = &found;
+  if (p->indices != NULL) found.indices = (int64_t *)(void *)(scratch + p->indices_at);
+  if (p->in->scalar_type != p->compute) found.plane = scratch + p->plane_at;
   const etude_tensor *in = p->in;
   const void *plane = element(in, (size_t)at->offset[0]);
   size_t stride;
@@ -186,7 +252,7 @@ static void pool_plane(const pool *p, const etude_cursor *at, const room *r) {
   }
   for (int64_t oh = 0; oh < p->out_sizes[0]; ++oh) {
     pool_row(p, plane, oh, r);
-    if (p->progress->status != ETUDE_OK) return;
+    if (p->progress != NULL && p->progress->status != ETUDE_OK) return;
     void *values = out_row(p->out, at->offset[1], oh, &stride);
     etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
     if (p->indices == NULL) continue;
@@ -203,19 +269,36 @@ static etude_view leading(const etude_tensor *tensor) {
   return view;
 }
 
-static etude_status find_room(etude_kernel_context *ctx, pool *p, room *r) {
+static size_t round_64(uint64_t size) { return ((size_t)size + 63) & ~(size_t)63; }
+
+static etude_status find_room(etude_kernel_context *ctx, pool *p) {
   const etude_tensor *in = p->in;
   const size_t size = etude_scalar_size(p->compute);
-  memset(r, 0, sizeof *r);
-  TRY(etude_scratch_array(ctx, (uint64_t)p->out_sizes[1], size, &r->values));
-  if (p->indices != NULL) TRY(etude_scratch_array(ctx, (uint64_t)p->out_sizes[1], sizeof(int64_t), &r->indices));
-  p->row = (size_t)in->strides[in->rank - 2];
-  p->column = (size_t)in->strides[in->rank - 1];
-  if (in->scalar_type == p->compute) return ETUDE_OK;
-  p->row = (size_t)p->in_sizes[1];
-  p->column = 1;
-  return etude_scratch_array(ctx, (uint64_t)p->in_sizes[0] * (uint64_t)p->in_sizes[1], size, &r->plane);
+  const bool converted = in->scalar_type != p->compute;
+  const uint64_t plane = (uint64_t)p->in_sizes[0] * (uint64_t)p->in_sizes[1];
+  if (plane > SIZE_MAX / 64 || (uint64_t)p->out_sizes[1] > SIZE_MAX / 64)
+    return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "images of %T are too large", in);
+  p->row = (size_t)(converted ? p->in_sizes[1] : in->strides[in->rank - 2]);
+  p->column = converted ? 1 : (size_t)in->strides[in->rank - 1];
+  p->values_at = 0;
+  p->indices_at = round_64((uint64_t)p->out_sizes[1] * size);
+  p->plane_at = p->indices_at + (p->indices != NULL ? round_64((uint64_t)p->out_sizes[1] * sizeof(int64_t)) : 0);
+  p->worker_bytes = p->plane_at + (converted ? round_64(plane * size) : 0);
+  return etude_scratch_array(ctx, etude_kernel_worker_count(ctx), p->worker_bytes, &p->scratch);
 }
+
+/* Steps through all windows, about; INT64_MAX if that is more. */
+static int64_t count_steps(const pool *p) {
+  double steps = (double)etude_tensor_numel(p->out);
+  for (uint32_t d = 0; d < 2; ++d) {
+    const double most = (double)p->in_sizes[d], width = (double)p->kernel[d];
+    steps *= p->place == adaptive_window ? 2.0 + most / (double)p->out_sizes[d] : width < most ? width : most;
+  }
+  return steps < 9e18 ? (int64_t)steps : INT64_MAX;
+}
+
+/* Fewer take a moment at most: they are counted at once, and divided among threads. */
+#define FEW_STEPS ((int64_t)1 << 28)
 
 static etude_status run(etude_kernel_context *ctx, pool *p) {
   const etude_view in = leading(p->in), out = leading(p->out);
@@ -223,17 +306,22 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   const etude_view *const views[3] = {&in, &out, &indices};
   etude_loop loop;
   etude_loop_over(&loop, views, 3);
-  etude_cursor at;
-  room r;
-  etude_progress progress = {ctx, 0, ETUDE_OK};
-  p->progress = &progress;
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
-  TRY(find_room(ctx, p, &r));
+  TRY(find_room(ctx, p));
   SCRATCH_TAKEN(ctx);
+  const bool few = count_steps(p) < FEW_STEPS;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
+  if (few) {
+    if (!etude_progress_add(&progress, count_steps(p))) return progress.status;
+    etude_loop_parallel(ctx, &loop, 8.0 * (double)p->out_sizes[0] * (double)p->out_sizes[1], pool_plane, p);
+    return ETUDE_OK;
+  }
+  etude_cursor at;
+  p->progress = &progress;
   etude_cursor_start(&at, &loop);
   do {
-    pool_plane(p, &at, &r);
+    pool_plane(p, &at, 0);
   } while (progress.status == ETUDE_OK && etude_loop_next(&loop, loop.rank, &at));
   return progress.status;
 }

@@ -15,7 +15,11 @@ typedef struct lines {
   int32_t in_dtype, out_dtype;
   size_t in_stride, out_stride;
   bool logarithm;
-  void *scratch; /* a line of the compute type, or NULL where lines are dense floats */
+  char *scratch; /* for each worker a line of the compute type, or NULL where lines are dense floats */
+  size_t line_bytes;
+  const etude_simd *simd;
+  const char *in;
+  char *out;
 } lines;
 
 static void softmax_floats(const etude_simd *simd, float *out, const float *in, size_t count, bool logarithm) {
@@ -41,17 +45,22 @@ static void softmax_doubles(double *line, size_t count, bool logarithm) {
   for (size_t j = 0; j < count; ++j) line[j] = logarithm ? line[j] - shift : exp(line[j]) / sum;
 }
 
-static void run_line(const lines *l, const etude_simd *simd, const char *in, char *out) {
-  if (l->scratch == NULL) {
+static void run_line(void *arg, const etude_cursor *at, size_t worker) {
+  const lines *l = arg;
+  const etude_simd *simd = l->simd;
+  const char *in = l->in + (size_t)at->offset[0] * etude_scalar_size(l->in_dtype);
+  char *out = l->out + (size_t)at->offset[1] * etude_scalar_size(l->out_dtype);
+  void *line = l->scratch == NULL ? NULL : l->scratch + worker * l->line_bytes;
+  if (line == NULL) {
     softmax_floats(simd, (float *)(void *)out, (const float *)(const void *)in, l->count, l->logarithm);
   } else if (l->in_dtype == ETUDE_DOUBLE) {
-    etude_load_doubles(l->scratch, in, l->in_dtype, l->in_stride, l->count);
-    softmax_doubles(l->scratch, l->count, l->logarithm);
-    etude_store_doubles(out, l->out_dtype, l->out_stride, l->scratch, l->count);
+    etude_load_doubles(line, in, l->in_dtype, l->in_stride, l->count);
+    softmax_doubles(line, l->count, l->logarithm);
+    etude_store_doubles(out, l->out_dtype, l->out_stride, line, l->count);
   } else {
-    etude_load_floats(l->scratch, in, l->in_dtype, l->in_stride, l->count);
-    softmax_floats(simd, l->scratch, l->scratch, l->count, l->logarithm);
-    etude_store_floats(out, l->out_dtype, l->out_stride, l->scratch, l->count);
+    etude_load_floats(line, in, l->in_dtype, l->in_stride, l->count);
+    softmax_floats(simd, line, line, l->count, l->logarithm);
+    etude_store_floats(out, l->out_dtype, l->out_stride, line, l->count);
   }
 }
 
@@ -100,7 +109,8 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   l.out_dtype = out->scalar_type;
   l.logarithm = logarithm;
   if (l.in_dtype != ETUDE_FLOAT || l.in_stride != 1 || l.out_stride != 1) {
-    TRY(etude_scratch_array(ctx, l.count, l.in_dtype == ETUDE_DOUBLE ? sizeof(double) : sizeof(float), &l.scratch));
+    l.line_bytes = (l.count * (l.in_dtype == ETUDE_DOUBLE ? sizeof(double) : sizeof(float)) + 63) & ~(size_t)63;
+    TRY(etude_scratch_array(ctx, etude_kernel_worker_count(ctx), l.line_bytes, &l.scratch));
   }
   SCRATCH_TAKEN(ctx);
   etude_view_remove(&in_view, d);
@@ -108,13 +118,10 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   const etude_view *const views[2] = {&in_view, &out_view};
   etude_loop loop;
   etude_loop_over(&loop, views, 2);
-  const etude_simd *simd = etude_simd_select();
-  etude_cursor at;
-  etude_cursor_start(&at, &loop);
-  do {
-    run_line(&l, simd, (const char *)in->data + (size_t)at.offset[0] * etude_scalar_size(l.in_dtype),
-             (char *)out->data + (size_t)at.offset[1] * etude_scalar_size(l.out_dtype));
-  } while (etude_loop_next(&loop, loop.rank, &at));
+  l.simd = etude_simd_select();
+  l.in = in->data;
+  l.out = out->data;
+  etude_loop_parallel(ctx, &loop, 8.0 * (double)l.count, run_line, &l);
   return ETUDE_OK;
 }
 

@@ -185,6 +185,41 @@ bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *curso
   return false;
 }
 
+/* Elements that are worth a task. */
+#define TASK_WORK 16384.0
+
+typedef struct visits {
+  const etude_loop *loop;
+  size_t count, each; /* places of the loop, and of a task */
+  etude_visit visit;
+  void *arg;
+} visits;
+
+static void visit_some(void *arg, size_t index, size_t worker) {
+  const visits *v = arg;
+  const etude_loop *loop = v->loop;
+  size_t rest = index * v->each;
+  size_t left = v->count - rest < v->each ? v->count - rest : v->each;
+  etude_cursor at;
+  etude_cursor_start(&at, loop);
+  for (uint32_t d = loop->rank; d-- > 0;) {
+    at.index[d] = (int64_t)(rest % (size_t)loop->sizes[d]);
+    rest /= (size_t)loop->sizes[d];
+    for (uint32_t k = 0; k < loop->operand_count; ++k) at.offset[k] += at.index[d] * loop->strides[k][d];
+  }
+  do {
+    v->visit(v->arg, &at, worker);
+    (void)etude_loop_next(loop, loop->rank, &at);
+  } while (--left > 0);
+}
+
+void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit, void *arg) {
+  visits v = {loop, 1, 1, visit, arg};
+  for (uint32_t d = 0; d < loop->rank; ++d) v.count *= (size_t)loop->sizes[d];
+  if (work < TASK_WORK) v.each = (size_t)(TASK_WORK / (work < 1.0 ? 1.0 : work)) + 1;
+  etude_kernel_parallel_for(ctx, v.count / v.each + (v.count % v.each != 0), visit_some, &v);
+}
+
 /* The innermost two dimensions of a copy: `rows` times `columns` elements, strides in bytes. */
 typedef struct plane {
   int64_t rows, columns;

@@ -70,6 +70,11 @@ bool etude_loop_is_empty(const etude_loop *loop);
 /* Go on by one in the first `depth` dimensions; false when that was the last. */
 bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor);
 
+/* Run `visit(arg, at, worker)` at each place of a loop that is not empty, on several threads where that pays: `work` is
+   about how many elements are computed at a place. A worker's visits follow each other (etude_kernel_worker_count). */
+typedef void (*etude_visit)(void *arg, const etude_cursor *at, size_t worker);
+void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit, void *arg);
+
 /* Copy operand 1 to operand 0 along a simplified loop of two, whose dimensions may change places. `dst` and `src` are
    the places of offset 0. */
 void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop *loop);
