@@ -36,14 +36,15 @@ static void read_specs(etude_init_context *ctx, etude_plan *plan, etude_fb_vecto
 
 static etude_status find_backend(etude_init_context *ctx, const char *id, etude_error *error) {
   const etude_runtime *runtime = ctx->method->program->runtime;
-  etude_backend_entry *entry = etude_runtime_find_backend(runtime, id);
+  etude_backend_entry *entry = etude_runtime_take_backend(runtime, id);
   if (entry == NULL) return etude_runtime_unknown_backend(runtime, id, error);
-  if (entry->vtable.is_available != NULL && !entry->vtable.is_available(entry->self)) {
-    return etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is registered, but not available on this machine", id);
-  }
+  const bool available = entry->vtable.is_available == NULL || entry->vtable.is_available(entry->self);
   etude_lock(runtime);
-  entry->users++; /* before init, so that nobody can take the backend out while that runs */
+  entry->calls--;
+  if (available) entry->users++; /* before init, so that nobody can take the backend out while that runs */
   etude_unlock(runtime);
+  if (!available)
+    return etude_error_set(error, ETUDE_NOT_FOUND, "backend %q is registered, but not available on this machine", id);
   ctx->backend = entry;
   return ETUDE_OK;
 }

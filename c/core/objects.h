@@ -26,6 +26,7 @@ typedef struct etude_backend_entry {
   const etude_backend *source;
   void *self;
   uint32_t users; /* delegates that are loaded or being loaded */
+  uint32_t calls; /* that look at it now: until they return it can't be taken out */
   uint32_t schema_count;
   const etude_option_schema *schema;
   struct etude_option_store *store; /* NULL without schema */
@@ -300,7 +301,11 @@ void *etude_alloc_zeros(const etude_allocator *allocator, uint64_t size, etude_e
 void etude_lock(const etude_runtime *runtime);
 void etude_unlock(const etude_runtime *runtime);
 void etude_runtime_log(const etude_runtime *runtime, int32_t level, const char *message);
+
+/* The backend of that name, or NULL: for callers that hold the lock. Others take it, and give it back. */
 etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name);
+etude_backend_entry *etude_runtime_take_backend(const etude_runtime *runtime, const char *name);
+void etude_runtime_give_backend(const etude_runtime *runtime, etude_backend_entry *entry);
 etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const char *name, etude_error *error);
 void etude_runtime_free_backends(etude_runtime *runtime);
 

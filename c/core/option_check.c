@@ -178,14 +178,38 @@ static etude_status check_item(const etude_backend_entry *entry, const etude_opt
   return status == ETUDE_OK ? status : etude_option_refused(entry, item->key, status, error);
 }
 
+/* Rows are all taken or none. */
+etude_status etude_option_take_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
+                                    etude_error *error) {
+  for (uint32_t r = 0; r < count; ++r) {
+    etude_status status = ETUDE_OK;
+    if (!terminated(rows[r].backend, sizeof rows[r].backend) || rows[r].backend[0] == '\0') {
+      status = etude_error_set(error, ETUDE_INVALID_ARGUMENT, "row %u of the options has no backend name", r);
+    } else if (etude_runtime_take_backend(runtime, rows[r].backend) == NULL) {
+      status = etude_runtime_unknown_backend(runtime, rows[r].backend, error);
+    }
+    if (status == ETUDE_OK) continue;
+    etude_option_give_rows(runtime, rows, r);
+    return status;
+  }
+  return ETUDE_OK;
+}
+
+etude_backend_entry *etude_option_entry(const etude_runtime *runtime, const etude_backend_options *row) {
+  etude_lock(runtime);
+  etude_backend_entry *entry = etude_runtime_find_backend(runtime, row->backend);
+  etude_unlock(runtime);
+  return entry;
+}
+
+void etude_option_give_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count) {
+  for (uint32_t r = 0; r < count; ++r) etude_runtime_give_backend(runtime, etude_option_entry(runtime, &rows[r]));
+}
+
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
                                      uint32_t scope, etude_error *error) {
   for (uint32_t r = 0; r < count; ++r) {
-    if (!terminated(rows[r].backend, sizeof rows[r].backend) || rows[r].backend[0] == '\0') {
-      return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "row %u of the options has no backend name", r);
-    }
-    const etude_backend_entry *entry = etude_runtime_find_backend(runtime, rows[r].backend);
-    if (entry == NULL) return etude_runtime_unknown_backend(runtime, rows[r].backend, error);
+    const etude_backend_entry *entry = etude_option_entry(runtime, &rows[r]);
     for (uint32_t other = 0; other < r; ++other) {
       if (strcmp(rows[other].backend, rows[r].backend) != 0) continue;
       return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "backend %q stands in the options twice", rows[r].backend);

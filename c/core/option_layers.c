@@ -69,11 +69,9 @@ static etude_status unused(const etude_program *program, const etude_method *met
   return ETUDE_OK;
 }
 
-static etude_status make_rows(const etude_program *program, const etude_method *method,
-                              const etude_backend_options *from, uint32_t count, bool warn,
-                              etude_option_rows **out_rows, etude_error *error) {
-  *out_rows = NULL;
-  if (count == 0) return ETUDE_OK;
+static etude_status check_and_copy(const etude_program *program, const etude_method *method,
+                                   const etude_backend_options *from, uint32_t count, bool warn,
+                                   etude_option_rows **out_rows, etude_error *error) {
   ETUDE_TRY(etude_option_check_rows(program->runtime, from, count, ETUDE_SCOPE_LOAD, error));
   for (uint32_t i = 0; i < count; ++i) {
     if (from[i].count == 0) continue;
@@ -81,11 +79,22 @@ static etude_status make_rows(const etude_program *program, const etude_method *
       ETUDE_TRY(unused(program, method, from[i].backend, warn, error));
       continue;
     }
-    const etude_backend_entry *entry = etude_runtime_find_backend(program->runtime, from[i].backend);
+    const etude_backend_entry *entry = etude_option_entry(program->runtime, &from[i]);
     ETUDE_TRY(etude_option_ask(entry, method != NULL ? method->name : NULL, &from[i], error));
   }
   *out_rows = copy_rows(method != NULL ? &method->allocator : &program->allocator, from, count, error);
   return *out_rows != NULL ? ETUDE_OK : ETUDE_OUT_OF_MEMORY;
+}
+
+static etude_status make_rows(const etude_program *program, const etude_method *method,
+                              const etude_backend_options *from, uint32_t count, bool warn,
+                              etude_option_rows **out_rows, etude_error *error) {
+  *out_rows = NULL;
+  if (count == 0) return ETUDE_OK;
+  ETUDE_TRY(etude_option_take_rows(program->runtime, from, count, error));
+  const etude_status status = check_and_copy(program, method, from, count, warn, out_rows, error);
+  etude_option_give_rows(program->runtime, from, count);
+  return status;
 }
 
 etude_status etude_option_rows_for_program(const etude_program *program, const etude_program_config *config,
@@ -227,11 +236,10 @@ static void note_layer(etude_option_explanation *e, int32_t origin, const etude_
   e->winner = origin;
 }
 
-etude_status etude_method_explain_option(const etude_method *method, const char *backend, const char *key,
-                                         etude_option_explanation *out_explanation, etude_error *error) {
+static etude_status explain(const etude_method *method, const etude_backend_entry *entry, const char *key,
+                            etude_option_explanation *out_explanation, etude_error *error) {
   etude_runtime *runtime = method->program->runtime;
-  const etude_backend_entry *entry = etude_runtime_find_backend(runtime, backend);
-  if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
+  const char *backend = entry->name;
   const etude_option_schema *schema = etude_option_find(entry, key);
   etude_option_explanation e;
   memset(&e, 0, sizeof e);
@@ -258,4 +266,14 @@ etude_status etude_method_explain_option(const etude_method *method, const char 
   note_layer(&e, ETUDE_ORIGIN_METHOD, of_method);
   etude_struct_write(out_explanation, &e, sizeof e);
   return ETUDE_OK;
+}
+
+etude_status etude_method_explain_option(const etude_method *method, const char *backend, const char *key,
+                                         etude_option_explanation *out_explanation, etude_error *error) {
+  const etude_runtime *runtime = method->program->runtime;
+  etude_backend_entry *entry = etude_runtime_take_backend(runtime, backend);
+  if (entry == NULL) return etude_runtime_unknown_backend(runtime, backend, error);
+  const etude_status status = explain(method, entry, key, out_explanation, error);
+  etude_runtime_give_backend(runtime, entry);
+  return status;
 }

@@ -89,10 +89,6 @@ void etude_option_default(const etude_option_schema *schema, etude_option *out) 
 
 /* ---- setting ---- */
 
-static etude_backend_entry *entry_of(const etude_runtime *runtime, const etude_backend_options *row) {
-  return etude_runtime_find_backend(runtime, row->backend);
-}
-
 /* Form, schemas, then each backend's own objections. At most one backend of a call may be without a schema:
    what it has taken can't be taken back when another refuses. */
 static etude_status check_all(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
@@ -100,7 +96,7 @@ static etude_status check_all(const etude_runtime *runtime, const etude_backend_
   uint32_t raw = 0;
   ETUDE_TRY(etude_option_check_rows(runtime, rows, count, ETUDE_SCOPE_PROCESS, error));
   for (uint32_t i = 0; i < count; ++i) {
-    const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
+    const etude_backend_entry *entry = etude_option_entry(runtime, &rows[i]);
     if (entry->schema == NULL && rows[i].count > 0 && (entry->vtable.set_option == NULL || ++raw > 1)) {
       return etude_error_about(
           error, ETUDE_NOT_SUPPORTED, entry->name, "backend %q has no option schema%s", entry->name,
@@ -130,7 +126,7 @@ static void read_present(const etude_runtime *runtime, const etude_backend_entry
 /* Tell backends with a schema what their options are in truth. */
 static void tell_present(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count) {
   for (uint32_t r = 0; r < count; ++r) {
-    const etude_backend_entry *entry = entry_of(runtime, &rows[r]);
+    const etude_backend_entry *entry = etude_option_entry(runtime, &rows[r]);
     for (uint32_t i = 0; entry->schema != NULL && entry->vtable.set_option != NULL && i < rows[r].count; ++i) {
       etude_option item;
       read_present(runtime, entry, etude_option_find(entry, rows[r].items[i].key), &item);
@@ -144,7 +140,7 @@ static etude_status tell_all(const etude_runtime *runtime, const etude_backend_o
                              etude_error *error) {
   for (int raw = 0; raw < 2; ++raw) {
     for (uint32_t i = 0; i < count; ++i) {
-      const etude_backend_entry *entry = entry_of(runtime, &rows[i]);
+      const etude_backend_entry *entry = etude_option_entry(runtime, &rows[i]);
       if ((entry->schema == NULL) != (raw == 1)) continue;
       const etude_status status = tell(entry, rows[i].items, rows[i].count, error);
       if (status == ETUDE_OK) continue;
@@ -162,6 +158,9 @@ static uint32_t count_changes(const etude_runtime *runtime) {
   return changes;
 }
 
+/* How often a backend is told again. */
+#define MOST_ROUNDS 10000u
+
 /* Tell the backends, then change all values in one step. Two threads that do so at once may tell a backend in
    another order than they change the values; whoever finds that this can have happened tells it again. */
 static etude_status change(etude_runtime *runtime, const etude_backend_options *rows, uint32_t count, bool reset,
@@ -170,12 +169,17 @@ static etude_status change(etude_runtime *runtime, const etude_backend_options *
   ETUDE_TRY(tell_all(runtime, rows, count, error));
   etude_lock(runtime);
   for (uint32_t r = 0; r < count; ++r) {
-    const etude_backend_entry *entry = entry_of(runtime, &rows[r]);
+    const etude_backend_entry *entry = etude_runtime_find_backend(runtime, rows[r].backend);
     for (uint32_t i = 0; entry->store != NULL && i < rows[r].count; ++i) put(entry, &rows[r].items[i], reset);
   }
   runtime->option_changes++;
   etude_unlock(runtime);
-  for (++changes; changes != count_changes(runtime);) {
+  ++changes;
+  for (uint32_t rounds = 0; changes != count_changes(runtime); ++rounds) {
+    if (rounds == MOST_ROUNDS) {
+      return etude_error_set(error, ETUDE_INVALID_STATE,
+                             "options change while their change is told: a backend that is told must not set options");
+    }
     changes = count_changes(runtime);
     tell_present(runtime, rows, count);
   }
@@ -184,20 +188,21 @@ static etude_status change(etude_runtime *runtime, const etude_backend_options *
 
 etude_status etude_runtime_set_option(etude_runtime *runtime, const etude_backend_options *rows, uint32_t row_count,
                                       etude_error *error) {
-  ETUDE_TRY(check_all(runtime, rows, row_count, error));
-  return change(runtime, rows, row_count, false, error);
+  ETUDE_TRY(etude_option_take_rows(runtime, rows, row_count, error));
+  etude_status status = check_all(runtime, rows, row_count, error);
+  if (status == ETUDE_OK) status = change(runtime, rows, row_count, false, error);
+  etude_option_give_rows(runtime, rows, row_count);
+  return status;
 }
 
 static etude_status require_backend(const etude_runtime *runtime, const char *name, etude_backend_entry **out,
                                     etude_error *error) {
-  *out = etude_runtime_find_backend(runtime, name);
+  *out = etude_runtime_take_backend(runtime, name);
   return *out != NULL ? ETUDE_OK : etude_runtime_unknown_backend(runtime, name, error);
 }
 
-etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backend, etude_option *inout_item,
-                                      etude_error *error) {
-  etude_backend_entry *entry;
-  ETUDE_TRY(require_backend(runtime, backend, &entry, error));
+static etude_status get_option(const etude_runtime *runtime, const etude_backend_entry *entry, etude_option *inout_item,
+                               etude_error *error) {
   ETUDE_TRY(etude_option_check_key(entry, inout_item, error));
   const etude_option_schema *schema = etude_option_find(entry, inout_item->key);
   if (entry->schema != NULL && schema == NULL) return etude_option_unknown(entry, inout_item->key, error);
@@ -215,17 +220,27 @@ etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backen
   return ETUDE_OK;
 }
 
+etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backend, etude_option *inout_item,
+                                      etude_error *error) {
+  etude_backend_entry *entry;
+  ETUDE_TRY(require_backend(runtime, backend, &entry, error));
+  const etude_status status = get_option(runtime, entry, inout_item, error);
+  etude_runtime_give_backend(runtime, entry);
+  return status;
+}
+
 etude_status etude_runtime_option_is_set(etude_runtime *runtime, const char *backend, const char *key, bool *out_is_set,
                                          etude_error *error) {
   etude_backend_entry *entry;
   etude_option_value value;
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   const etude_option_schema *schema = etude_option_find(entry, key);
-  if (schema == NULL) return etude_option_unknown(entry, key, error);
+  const etude_status status = schema != NULL ? ETUDE_OK : etude_option_unknown(entry, key, error);
   etude_lock(runtime);
-  *out_is_set = etude_option_store_get(entry, entry->store, schema, &value);
+  if (status == ETUDE_OK) *out_is_set = etude_option_store_get(entry, entry->store, schema, &value);
+  entry->calls--;
   etude_unlock(runtime);
-  return ETUDE_OK;
+  return status;
 }
 
 etude_status etude_runtime_option_schema(const etude_runtime *runtime, const char *backend,
@@ -235,14 +250,13 @@ etude_status etude_runtime_option_schema(const etude_runtime *runtime, const cha
   ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   *out_schema = entry->schema;
   *out_count = entry->schema_count;
+  etude_runtime_give_backend(runtime, entry);
   return ETUDE_OK;
 }
 
-etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *backend, const char *key,
-                                        etude_error *error) {
-  etude_backend_entry *entry;
+static etude_status reset_option(etude_runtime *runtime, const etude_backend_entry *entry, const char *key,
+                                 etude_error *error) {
   etude_option item;
-  ETUDE_TRY(require_backend(runtime, backend, &entry, error));
   if (entry->schema == NULL) {
     return etude_error_about(error, ETUDE_NOT_SUPPORTED, entry->name,
                              "backend %q has no option schema, and so no defaults", entry->name);
@@ -262,4 +276,13 @@ etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *back
     }
   }
   return ETUDE_OK;
+}
+
+etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *backend, const char *key,
+                                        etude_error *error) {
+  etude_backend_entry *entry;
+  ETUDE_TRY(require_backend(runtime, backend, &entry, error));
+  const etude_status status = reset_option(runtime, entry, key, error);
+  etude_runtime_give_backend(runtime, entry);
+  return status;
 }

@@ -42,6 +42,13 @@ etude_status etude_option_ask(const etude_backend_entry *entry, const char *meth
 etude_status etude_option_refused(const etude_backend_entry *entry, const char *key, etude_status status,
                                   etude_error *error);
 
+/* Keep the backends of some rows from being taken out until they are given back; fails where one is not there, or has no
+   name. In between, the backend of a row. */
+etude_status etude_option_take_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
+                                    etude_error *error);
+void etude_option_give_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count);
+etude_backend_entry *etude_option_entry(const etude_runtime *runtime, const etude_backend_options *row);
+
 /* Is every row well-formed, and legal by the backend's schema in `scope`? Duplicate keys and rows are refused. */
 etude_status etude_option_check_rows(const etude_runtime *runtime, const etude_backend_options *rows, uint32_t count,
                                      uint32_t scope, etude_error *error);

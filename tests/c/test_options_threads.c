@@ -243,11 +243,159 @@ static void test_backend_and_core_agree_in_the_end(void) {
   (void)pthread_mutex_destroy(&m.mutex);
 }
 
+/* Backends come and go while others look for them, set their options, and load methods. */
+static const etude_backend coming_and_going = {
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    NULL,
+    no_init,
+    no_execute,
+    NULL,
+    mirror_schema,
+    NULL,
+    mirror_set,
+    NULL,
+    NULL,
+};
+
+static void *come_and_go(void *arg) {
+  worker *w = arg;
+  static mirror told = {PTHREAD_MUTEX_INITIALIZER, 0}; /* both threads bring the same backend */
+  const double end = now() + w->common->seconds;
+  while (now() < end) {
+    etude_status status =
+        etude_runtime_register_backend(w->common->runtime, "Goes", &coming_and_going, &told, &w->error);
+    w->wrong += status != ETUDE_OK;
+    status = etude_runtime_unregister_backend(w->common->runtime, "Goes", &w->error);
+    w->wrong += status != ETUDE_OK && status != ETUDE_INVALID_STATE && status != ETUDE_NOT_FOUND;
+    w->rounds++;
+  }
+  return NULL;
+}
+
+static void *look(void *arg) {
+  worker *w = arg;
+  const double end = now() + w->common->seconds;
+  while (now() < end) {
+    etude_option item;
+    option_map map;
+    etude_method *method = NULL;
+    map_start(&map, "Goes");
+    map_int(&map, "number", 3);
+    memset(&item, 0, sizeof item);
+    memcpy(item.key, "number", 7);
+    etude_status status = etude_runtime_set_option(w->common->runtime, &map.row, 1, &w->error);
+    w->wrong += status != ETUDE_OK && status != ETUDE_NOT_FOUND;
+    status = etude_runtime_get_option(w->common->runtime, "Goes", &item, &w->error);
+    w->wrong += status != ETUDE_OK && status != ETUDE_NOT_FOUND;
+    status = etude_runtime_reset_option(w->common->runtime, "Goes", NULL, &w->error);
+    w->wrong += status != ETUDE_OK && status != ETUDE_NOT_FOUND;
+    w->wrong += !etude_runtime_backend_available(w->common->runtime, CONTEXT);
+    (void)etude_runtime_backend_available(w->common->runtime, "Goes");
+    w->wrong += etude_runtime_backend_count(w->common->runtime) < BUILTINS;
+    if (w->rounds % 8 == 0) {
+      w->wrong += etude_method_load(w->common->program, "decode", NULL, &method, &w->error) != ETUDE_OK;
+      etude_method_free(method);
+    }
+    w->rounds++;
+  }
+  return NULL;
+}
+
+static void test_backends_come_and_go(void) {
+  shared common = {NULL, NULL, seconds};
+  worker workers[4];
+  etude_error error = ETUDE_ERROR_INIT;
+  size_t size = 0;
+  uint8_t *bytes = read_corpus("../data/prefill_decode.pte", &size);
+  const etude_data_loader loader = etude_data_from_memory(bytes, size);
+
+  CHECK_OK(etude_host_runtime_create(1, &common.runtime, &error), &error);
+  CHECK_OK(etude_program_load(common.runtime, &loader, NULL, &common.program, &error), &error);
+  memset(workers, 0, sizeof workers);
+  for (int i = 0; i < 4; i++) {
+    workers[i].common = &common;
+    workers[i].number = i;
+    workers[i].error.struct_size = (uint32_t)sizeof workers[i].error;
+    CHECK(pthread_create(&workers[i].thread, NULL, i < 2 ? come_and_go : look, &workers[i]) == 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    CHECK(pthread_join(workers[i].thread, NULL) == 0);
+    CHECK(workers[i].rounds > 0 && workers[i].wrong == 0);
+  }
+  etude_program_free(common.program);
+  etude_host_runtime_free(common.runtime);
+  free(bytes);
+}
+
+/* A backend that is told of a change may neither be taken out nor change options: both end, with a reason. */
+typedef struct meddler {
+  etude_runtime *runtime;
+  bool sets;
+  etude_status status; /* of what it tried */
+  unsigned calls;
+} meddler;
+
+static etude_status meddle(void *self, const etude_option *items, uint32_t count, etude_error *error) {
+  meddler *m = self;
+  etude_error own = ETUDE_ERROR_INIT;
+  (void)items;
+  (void)count;
+  (void)error;
+  m->calls++;
+  if (!m->sets) {
+    m->status = etude_runtime_unregister_backend(m->runtime, "Meddler", &own);
+  } else if (m->calls % 2 == 1) { /* not while its own change is told */
+    option_map map;
+    map_start(&map, "Meddler");
+    map_int(&map, "number", (int32_t)m->calls);
+    m->status = etude_runtime_set_option(m->runtime, &map.row, 1, &own);
+  }
+  return ETUDE_OK;
+}
+
+static void test_what_a_told_backend_must_not_do(void) {
+  static const etude_backend vtable = {
+      sizeof(etude_backend),
+      ETUDE_ABI_VERSION,
+      NULL,
+      no_init,
+      no_execute,
+      NULL,
+      mirror_schema,
+      NULL,
+      meddle,
+      NULL,
+      NULL,
+  };
+  for (int sets = 0; sets < 2; sets++) {
+    meddler m = {NULL, sets != 0, ETUDE_OK, 0};
+    etude_error error = ETUDE_ERROR_INIT;
+    option_map map;
+    CHECK_OK(etude_host_runtime_create(1, &m.runtime, &error), &error);
+    CHECK_OK(etude_runtime_register_backend(m.runtime, "Meddler", &vtable, &m, &error), &error);
+    map_start(&map, "Meddler");
+    map_int(&map, "number", 1000);
+    const etude_status status = etude_runtime_set_option(m.runtime, &map.row, 1, &error);
+    if (sets) {
+      CHECK_STATUS(ETUDE_INVALID_STATE, status, &error);
+      CHECK_TEXT(error.message, "must not set options");
+    } else {
+      CHECK_OK(status, &error);
+      CHECK(m.status == ETUDE_INVALID_STATE && m.calls == 1);
+      CHECK_OK(etude_runtime_unregister_backend(m.runtime, "Meddler", &error), &error);
+    }
+    etude_host_runtime_free(m.runtime);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) {
     seconds = strtod(argv[1], NULL);
   }
   RUN(test_executing_while_setting);
   RUN(test_backend_and_core_agree_in_the_end);
+  RUN(test_backends_come_and_go);
+  RUN(test_what_a_told_backend_must_not_do);
   return TEST_END();
 }
