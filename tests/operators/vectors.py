@@ -248,9 +248,10 @@ class Draw:
         return torch.tensor([numbers[k] for k in self.rng.permutation(len(numbers))], dtype=dtype)
 
     def pairs(self, dtype: torch.dtype, other: torch.dtype | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Every edge with every other."""
+        """Edges beside edges: many of the pairs there are."""
         a, b = self.edges(dtype), self.edges(other or dtype)
-        return a[:, None].expand(-1, len(b)).reshape(-1).clone(), b[None, :].expand(len(a), -1).reshape(-1).clone()
+        chosen = torch.from_numpy(self.rng.permutation(len(a) * len(b))[:128])
+        return a[chosen // len(b)], b[chosen % len(b)]
 
     def index(
         self, shape: tuple[int, ...] | list[int], count: int, dtype: torch.dtype = torch.int64, negative: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from vectors import ALL, COMPLEX, INTS, REALS, numbers_beyond, vectors
+from vectors import ALL, COMPLEX, REALS, numbers_beyond, vectors
 
 SOME = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool, torch.float64, torch.complex64]
 NHWC = (2, 3, 4, 5)
@@ -28,7 +28,7 @@ def permute(call, draw, name):
         ((2, 3, 5), [-1, 0, -2]),
         ((2, 3, 4, 5), [0, 2, 3, 1]),
         ((0, 3), [1, 0]),
-        ((40, 33), [1, 0]),
+        ((20, 17), [1, 0]),
         ((2, 1, 3, 2, 2), [4, 3, 2, 1, 0]),
     ):
         some(call, draw, shape, dims)
@@ -428,8 +428,8 @@ def pad(call, draw, name):
     n = int(name[-6])
     shape = (3, 4, 5)[-n:] if n < 3 else (3, 4, 5)
     for padding in PADS[n]:
-        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, *INTS, torch.bool, torch.complex64):
-            call(draw.tensor((2, *shape), dtype), padding)
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.int8, torch.int64, torch.bool, torch.complex64):
+            call(draw.tensor((1 if n == 3 else 2, *shape), dtype), padding)
         call(draw.tensor((2, 1, *shape)), padding)
     call(draw.tensor((2, *shape)), [5] * (2 * n), **({"refuses": True} if "reflection" in name else {}))
     call(draw.tensor((2, *shape)), [1] * (2 * n - 1), refuses=True)
