@@ -173,7 +173,7 @@ KERNEL(etude_aten_round_decimals_out) {
   TRY(etude_arg_count(ctx, arg_count, 4));
   TRY(etude_arg_int(ctx, args, 1, &decimals));
   ten.tag = decimals < 0;
-  ten.d = pow(10, (double)(decimals < 0 ? -decimals : decimals));
+  ten.d = pow(10, fabs((double)decimals));
   return etude_op_call(ctx, args, arg_count, &round_to_op, 1, 2, &ten);
 }
 

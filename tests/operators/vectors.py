@@ -621,4 +621,5 @@ def numbers_beyond(call: Recorder, draw: Draw, make: Any, dtypes: list[torch.dty
     for dtype in dtypes:
         for number in numbers:
             args, named = make(lambda *shape, d=dtype: draw.tensor(shape, d), number)
-            call.attempt(*args, **named)
+            loose = {"atol": 2e-2} if dtype == torch.float16 else {}
+            call.attempt(*args, **named, **loose)

@@ -155,11 +155,16 @@ def both(call, draw, name, dtypes=REALS, **options):
     """Two tensors of all dtypes, shapes that broadcast, dim orders, and edges."""
     shifts = "shift" in name
     low, high = (0, 3) if shifts else (-3, 3)
+    given = options
     for dtype in dtypes:
+        # PyTorch rounds quotients to 16 bits before it cuts them: another integer where they are close to one
+        cut = options.get("rounding_mode") is not None and dtype in (torch.float16, torch.bfloat16)
+        options = {**given, "atol": 1} if cut else given
         for a, b in PAIRS if dtype in (torch.float32, torch.int64) else PAIRS[1:4]:
             call(draw.tensor(a, dtype), draw.tensor(b, dtype, low, high), **options)
         if not shifts:
             call(*dividable(name, *draw.pairs(dtype)), **options)
+    options = given
     for a, b in MIXED:
         call(draw.tensor((3, 4), a), draw.tensor((4,), b, low, high), **options)
         call(draw.tensor((3, 4), b), draw.tensor((4,), a, low, high), **options)
