@@ -1,4 +1,4 @@
-"""What a profile costs, and whether it is right: `python bench/profile.py [model.pte]`.
+"""What a profile costs, and whether it is right: `python bench/profiling.py [model.pte]`.
 
 Three measurements in one run, each the median over repetitions in alternation: a program of 1,000 tiny instructions with and
 without a profile (the cost for an instruction); instructions added up against the whole; and the profile's operators against
