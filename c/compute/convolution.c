@@ -73,11 +73,11 @@ static scratch_plan plan_scratch(const etude_convolution *c, const etude_convolu
     s.pointers = product(product(c->out_width, taps), sizeof(void *));
     s.windows = s.last_taps = s.padding = s.block_sums = 0;
   } else {
-    s.pointers = product(taps, ETUDE_TILE_MAX_ROWS * sizeof(void *));
+    s.pointers = product(taps, ETUDE_POINTER_ROWS * sizeof(void *));
     const size_t group = plan->set->group, depth = etude_convolution_panel_depth(c, plan);
     const size_t padded = (depth + group - 1) / group * group;
     s.windows = plan->merged ? c->kernel_height * depth * plan->x_size * plan->set->rows + group : 0;
-    s.last_taps = depth == padded ? 0 : product(taps * ETUDE_TILE_MAX_ROWS, padded);
+    s.last_taps = depth == padded ? 0 : product(taps * ETUDE_POINTER_ROWS, padded);
     s.padding = c->arithmetic == ETUDE_ARITHMETIC_QD8 ? padded : 0;
     s.block_sums =
         c->arithmetic == ETUDE_ARITHMETIC_QB4 ? c->in_channels / c->block * plan->set->rows * sizeof(int32_t) : 0;
@@ -143,7 +143,7 @@ static void point_at_rows(run *r, const etude_convolution_phase *phase, size_t f
   size_t x = first % phase->width, y = first / phase->width % phase->height;
   size_t image = first / phase->width / phase->height;
   for (size_t i = 0; i < count; ++i) {
-    point_at_window(r, r->pointers + i, ETUDE_TILE_MAX_ROWS, phase, image, phase->y + y * step, phase->x + x * step_x,
+    point_at_window(r, r->pointers + i, ETUDE_POINTER_ROWS, phase, image, phase->y + y * step, phase->x + x * step_x,
                     group);
     if (++x < phase->width) continue;
     x = 0;
@@ -177,7 +177,7 @@ static void point_at_merged_rows(const run *r, size_t first, size_t count) {
     const bool inside = dense && x >= 0 && (size_t)x + c->kernel_width <= c->in_width;
     for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
       const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
-      const void **to = r->pointers + ky * ETUDE_TILE_MAX_ROWS + i;
+      const void **to = r->pointers + ky * ETUDE_POINTER_ROWS + i;
       if (y < 0 || (size_t)y >= c->in_height) {
         *to = r->padding;
       } else if (inside) {
@@ -250,9 +250,9 @@ static void copy_last_taps(run *r, const rows *in, size_t count) {
   const size_t padded = (depth + group - 1) / group * group, taps = etude_convolution_panel_taps(r->plan, &in->phase);
   const size_t pixels = c->batch * c->in_height * c->in_width;
   const char *x = (const char *)r->io->x, *end = x + (pixels - 1) * r->io->x_pixel + c->groups * c->in_channels;
-  for (size_t i = 0; i < taps * ETUDE_TILE_MAX_ROWS; ++i) {
+  for (size_t i = 0; i < taps * ETUDE_POINTER_ROWS; ++i) {
     const char *from = (const char *)r->pointers[i];
-    if (i % ETUDE_TILE_MAX_ROWS >= count || from < x || from + depth > end || from + padded <= end) continue;
+    if (i % ETUDE_POINTER_ROWS >= count || from < x || from + depth > end || from + padded <= end) continue;
     r->pointers[i] = memcpy(r->last_taps + i * padded, from, depth);
   }
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "convolution_plan.h"
+#include "simd.h"
 
 typedef struct packer {
   const etude_convolution *c;
@@ -49,15 +50,19 @@ static bool next_tap(taps *t, bool first) {
   }
 }
 
-/* Weights of one group of inputs, those of each column together; `ins` of a column, the rest zeros. */
+/* Weights of `depth` inputs, those of all columns together. */
 static void put_f32(const packer *p, char **to, size_t out, size_t cols, size_t width, size_t first_in, size_t depth) {
   const float *from = (const float *)p->w->data + out * p->w->out_stride + first_in * p->w->in_stride;
   float *w = (float *)(void *)*to;
+  *to = (char *)(w + depth * width);
+  if (cols < width) memset(w, 0, depth * width * sizeof(float));
+  if (p->w->in_stride == 1) {
+    etude_simd_select()->transpose(w, (ptrdiff_t)width, from, (ptrdiff_t)p->w->out_stride, depth, cols);
+    return;
+  }
   for (size_t k = 0; k < depth; ++k, from += p->w->in_stride, w += width) {
     for (size_t j = 0; j < cols; ++j) w[j] = from[j * p->w->out_stride];
-    for (size_t j = cols; j < width; ++j) w[j] = 0.0f;
   }
-  *to = (char *)w;
 }
 
 /* Sums of a column of int8 weights over everything that its panel has. */
@@ -151,19 +156,46 @@ static float block_scale(const packer *p, size_t out, size_t block) {
   return scale;
 }
 
+/* Sum of the nibbles of `bytes` bytes, a multiple of 16. */
+static int32_t sum_nibbles(const uint8_t *from, size_t bytes) {
+  const uint64_t low = 0x0f0f0f0f0f0f0f0fu;
+  int32_t sum = 0;
+  for (size_t i = 0; i < bytes; i += 8) {
+    uint64_t eight;
+    memcpy(&eight, from + i, sizeof eight);
+    sum += (int32_t)(((eight & low) + (eight >> 4 & low)) * 0x0101010101010101u >> 56);
+  }
+  return sum;
+}
+
 /* Sum of scale * weight over a column. */
 static float scaled_sum(const packer *p, size_t out) {
+  const size_t block = p->c->block;
+  const uint8_t *from = (const uint8_t *)p->w->data + out * p->w->out_stride;
   float sum = 0.0f;
-  for (size_t b = 0; b < p->c->in_channels / p->c->block; ++b) {
-    int32_t block_sum = 0;
-    for (size_t k = 0; k < p->c->block; ++k) block_sum += (int32_t)nibble(p, out, b * p->c->block + k) - 8;
+  for (size_t b = 0; b < p->c->in_channels / block; ++b) {
+    const int32_t block_sum = sum_nibbles(from + b * block / 2, block / 2) - 8 * (int32_t)block;
     sum += block_scale(p, out, b) * (float)block_sum;
   }
   return sum;
 }
 
+/* 2 * `group` inputs of a column from `in` on: pairs that lie `group` apart share a byte. */
+static void put_nibbles(const packer *p, uint8_t *to, size_t out, size_t in, size_t group) {
+  if (group == 4) {
+    const uint8_t *from = (const uint8_t *)p->w->data + out * p->w->out_stride + in / 2;
+    to[0] = (uint8_t)((from[0] & 15u) | (from[2] & 15u) << 4);
+    to[1] = (uint8_t)(from[0] >> 4 | (from[2] & 0xf0u));
+    to[2] = (uint8_t)((from[1] & 15u) | (from[3] & 15u) << 4);
+    to[3] = (uint8_t)(from[1] >> 4 | (from[3] & 0xf0u));
+    return;
+  }
+  for (size_t i = 0; i < group; ++i) to[i] = (uint8_t)(nibble(p, out, in + i) | nibble(p, out, in + i + group) << 4);
+}
+
 static void pack_panel_qb4(const packer *p, char *to, size_t out, size_t cols, size_t width) {
-  const size_t group = p->plan->set->group, block = p->c->block;
+  const size_t group = p->plan->set->group, block = p->c->block, blocks = p->c->in_channels / block;
+  const size_t block_size = width * (block / 2 + sizeof(uint16_t));
   for (size_t j = 0; j < width; ++j) {
     const float bias = j < cols ? bias_float(p, out + j) : 0.0f;
     put(&to, &bias, sizeof bias);
@@ -172,20 +204,14 @@ static void pack_panel_qb4(const packer *p, char *to, size_t out, size_t cols, s
     const float sum = j < cols ? scaled_sum(p, out + j) : 0.0f;
     put(&to, &sum, sizeof sum);
   }
-  for (size_t b = 0; b < p->c->in_channels / block; ++b) {
-    for (size_t k = 0; k < block; k += 2 * group) {
-      for (size_t j = 0; j < width; ++j) {
-        for (size_t i = 0; i < group; ++i) {
-          const size_t in = b * block + k + i;
-          const uint8_t byte =
-              (uint8_t)(j < cols ? nibble(p, out + j, in) | nibble(p, out + j, in + group) << 4 : 0x88u);
-          put(&to, &byte, 1);
-        }
+  if (cols < width) memset(to, 0, blocks * block_size); /* by scales of 0, whatever the weights */
+  for (size_t b = 0; b < blocks; ++b, to += block_size) {
+    for (size_t j = 0; j < cols; ++j) {
+      uint8_t *column = (uint8_t *)to + j * group;
+      for (size_t k = 0; k < block; k += 2 * group, column += width * group) {
+        put_nibbles(p, column, out + j, b * block + k, group);
       }
-    }
-    for (size_t j = 0; j < width; ++j) {
-      const uint16_t scale = (uint16_t)(j < cols ? p->w->block_scales[(out + j) * (p->c->in_channels / block) + b] : 0);
-      put(&to, &scale, sizeof scale);
+      memcpy(to + width * block / 2 + 2 * j, &p->w->block_scales[(out + j) * blocks + b], sizeof(uint16_t));
     }
   }
 }

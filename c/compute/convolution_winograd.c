@@ -19,6 +19,8 @@ typedef struct shape {
 
 static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 /* A distance between matrices at which their rows don't all meet in the same lines of a cache. */
 static size_t step_of(size_t floats) { return floats % 512 == 0 ? floats + 16 : floats; }
 
@@ -64,16 +66,17 @@ void etude_winograd_pack_panel(const etude_convolution *c, const etude_convoluti
   for (size_t j = 0; j < cols; ++j) bias[j] = weights->bias == NULL ? 0.0f : ((const float *)weights->bias)[first + j];
   for (uint32_t p = 0; p < s.points; ++p) memset(to + p * s.point_size, 0, width * sizeof(float));
   for (size_t i = 0; i < s.in; ++i) {
-    for (size_t j = 0; j < width; ++j) {
-      float kernel[9], all[36] = {0.0f};
-      if (j < cols) {
-        const float *from = (const float *)weights->data + (first + j) * weights->out_stride + i * weights->in_stride;
-        for (uint32_t tap = 0; tap < 9; ++tap) kernel[tap] = from[tap * s.in * weights->in_stride];
-        etude_winograd_weights(s.m, all, kernel);
+    for (size_t start = 0; start < width; start += ETUDE_WINOGRAD_KERNELS) {
+      const size_t there = start < cols ? smaller(cols - start, ETUDE_WINOGRAD_KERNELS) : 0;
+      float kernels[9][ETUDE_WINOGRAD_KERNELS] = {{0.0f}}, all[36][ETUDE_WINOGRAD_KERNELS];
+      for (size_t j = 0; j < there; ++j) {
+        const float *from = (const float *)weights->data + (first + start + j) * weights->out_stride;
+        for (uint32_t tap = 0; tap < 9; ++tap) kernels[tap][j] = from[(tap * s.in + i) * weights->in_stride];
       }
+      etude_winograd_weights(s.m, all, (const float (*)[ETUDE_WINOGRAD_KERNELS])kernels);
       for (uint32_t p = 0; p < s.points; ++p) {
-        float *line = (float *)(void *)(to + p * s.point_size) + (1 + i) * width;
-        line[j] = all[p];
+        float *line = (float *)(void *)(to + p * s.point_size) + (1 + i) * width + start;
+        memcpy(line, all[p], smaller(width - start, ETUDE_WINOGRAD_KERNELS) * sizeof(float));
       }
     }
   }
@@ -123,7 +126,7 @@ static void transform_inputs(const etude_convolution *c, const etude_convolution
 
 static void multiply(const etude_convolution *c, const etude_convolution_plan *plan, const shape *s, const char *packed,
                      const float *in, float *out, size_t count) {
-  const void *rows[ETUDE_TILE_MAX_ROWS];
+  const void *rows[ETUDE_POINTER_ROWS];
   const size_t row_tiles = (count + plan->set->rows - 1) / plan->set->rows;
   etude_product_tile t = {0};
   t.x = rows;

@@ -117,7 +117,7 @@ ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t row
       k += 4;
       w += vecs * 64;
     } while (k < depth);
-    x += ETUDE_TILE_MAX_ROWS;
+    x += ETUDE_POINTER_ROWS;
   }
   const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
   ETUDE_UNROLL

@@ -97,7 +97,7 @@ ETUDE_INLINE DOTPROD void dot_body(const etude_product_tile *t, const uint32_t r
       k += 4;
       w += vecs * 16;
     } while (k < depth);
-    x += ETUDE_TILE_MAX_ROWS;
+    x += ETUDE_POINTER_ROWS;
   }
   const output out = output_of(t);
   ETUDE_UNROLL
@@ -262,7 +262,7 @@ ETUDE_INLINE I8MM void mm_body(const etude_product_tile *t, const uint32_t pairs
       k += 8;
       w += vecs * 16;
     } while (k < depth);
-    x += ETUDE_TILE_MAX_ROWS;
+    x += ETUDE_POINTER_ROWS;
   }
   const output out = output_of(t);
   ETUDE_UNROLL

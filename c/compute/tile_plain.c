@@ -70,7 +70,7 @@ ETUDE_INLINE void sum_row(int32_t sums[INT_COLS], const etude_product_tile *t, u
   int32_t own[INT_COLS]; /* in registers */
   memcpy(own, sums, sizeof own);
   for (size_t tap = 0; tap < t->taps; ++tap) {
-    const int8_t *x = (const int8_t *)t->x[tap * ETUDE_TILE_MAX_ROWS + row];
+    const int8_t *x = (const int8_t *)t->x[tap * ETUDE_POINTER_ROWS + row];
     for (size_t k = 0; k < t->depth; ++k, w += INT_COLS) {
       const int16_t factor = x[k];
       ETUDE_UNROLL

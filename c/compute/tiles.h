@@ -18,10 +18,10 @@
 
 #include "convolution.h"
 
-#define ETUDE_TILE_MAX_ROWS 16
+#define ETUDE_POINTER_ROWS 16
 
 typedef struct etude_product_tile {
-  const void *const *x; /* taps of ETUDE_TILE_MAX_ROWS pointers, each to `depth` inputs, rounded up to groups */
+  const void *const *x; /* taps of ETUDE_POINTER_ROWS pointers, each to `depth` inputs, rounded up to groups */
   size_t taps, depth;
   const void *panel;
   uint32_t rows, cols; /* cols of the panel that are written */
@@ -77,7 +77,7 @@ typedef struct etude_winograd_output {
 } etude_winograd_output;
 
 typedef struct etude_tile_set {
-  uint32_t rows, cols; /* of a tile, at most; rows is at most ETUDE_TILE_MAX_ROWS */
+  uint32_t rows, cols; /* of a tile, at most; rows is at most ETUDE_POINTER_ROWS */
   uint32_t lanes;      /* panels are multiples of this many columns wide */
   uint32_t group;      /* inputs that lie together, for one column */
   int32_t x_offset;    /* what the loops add to int8 inputs, to be taken off by the panel's bias or sum */

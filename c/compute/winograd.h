@@ -10,7 +10,11 @@
 #define ETUDE_WINOGRAD_A 0.625f
 #define ETUDE_WINOGRAD_B 1.25f
 
-/* The n x n transformed weights (n is m + 2) of a 3 x 3 kernel w, line by line. */
-void etude_winograd_weights(uint32_t m, float *to, const float *w);
+/* Kernels that are transformed at a time. */
+#define ETUDE_WINOGRAD_KERNELS 32
+
+/* The n x n transformed weights (n is m + 2) of 3 x 3 kernels, both line by line. */
+void etude_winograd_weights(uint32_t m, float to[36][ETUDE_WINOGRAD_KERNELS],
+                            const float kernels[9][ETUDE_WINOGRAD_KERNELS]);
 
 #endif /* ETUDE_COMPUTE_WINOGRAD_H_ */
