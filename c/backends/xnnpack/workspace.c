@@ -112,6 +112,7 @@ static etude_status grow(xnn_backend *backend, const xnn_pool *pool, xnn_workspa
 
 etude_status etude_xnn_workspace_take(xnn_backend *backend, xnn_pool *pool, size_t size, xnn_workspace **out,
                                       etude_error *error) {
+  if (size == 0) size = ETUDE_MEMORY_ALIGNMENT; /* so that there is an address */
   etude_xnn_lock(backend);
   xnn_workspace *workspace = find_free(pool, size);
   if (workspace != NULL) workspace->busy = true;
