@@ -348,6 +348,7 @@ static void run_phase(run *r, uint32_t phase, size_t part, size_t parts) {
 static etude_depthwise_tile depthwise_tile_of(const run *r) {
   const etude_convolution_io *io = r->io;
   etude_depthwise_tile t = {0};
+  t.x = r->pointers;
   t.packed = r->packed;
   t.tap_rows = r->c->kernel_height;
   t.tap_cols = r->c->kernel_width;

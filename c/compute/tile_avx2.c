@@ -120,7 +120,7 @@ ETUDE_INLINE AVX2 void depthwise_s8_block(const etude_depthwise_tile *t, const c
   ETUDE_UNROLL
   for (uint32_t k = 0; nine && k < 9; ++k) weights[k] = _mm256_and_si256(widen(packed + k * 8, 8), low_halves);
   for (size_t line = 0; line < lines; ++line) {
-    const char *corner = t->corner + line * t->line_step + c;
+    const char *corner = area ? t->corner + line * t->line_step + c : packed; /* one of both is looked at */
     const void *const *x = t->x;
     int8_t *y = (int8_t *)t->y + line * t->y_line + c;
     for (size_t p = t->pixels; p != 0; --p, corner += t->pixel_step, x += t->x_step, y += t->y_pixel) {

@@ -56,7 +56,8 @@ typedef struct budget {
 static void *budget_alloc(void *self, size_t size, size_t alignment) {
   budget *b = self;
   void *data = NULL;
-  if (size > MOST_BYTES - b->bytes || posix_memalign(&data, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0) {
+  if (size > MOST_BYTES - b->bytes ||
+      posix_memalign(&data, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0) {
     return NULL;
   }
   b->bytes += size;
