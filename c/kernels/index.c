@@ -114,16 +114,17 @@ static bool broadcast_view(etude_view *view, const int64_t *sizes, uint32_t rank
   return true;
 }
 
-/* Widen `sizes` as far as `view` asks for; false where the two do not fit each other. */
-static bool broadcast_sizes(int64_t *sizes, uint32_t *rank, const etude_view *view) {
+/* Widen `sizes` as far as `view` asks for; false where the two do not fit each other. `at_most`: sizes are only bounds,
+   so that the larger counts, and all fit. */
+static bool broadcast_sizes(int64_t *sizes, uint32_t *rank, const etude_view *view, bool at_most) {
   for (; *rank < view->rank; ++*rank) {
     memmove(sizes + 1, sizes, *rank * sizeof *sizes);
     sizes[0] = 1;
   }
   for (uint32_t d = 0; d < view->rank; ++d) {
     int64_t *mine = &sizes[*rank - view->rank + d];
-    if (*mine == 1) *mine = view->sizes[d];
-    if (*mine != view->sizes[d] && view->sizes[d] != 1) return false;
+    if (*mine == 1 || (at_most && *mine < view->sizes[d])) *mine = view->sizes[d];
+    if (!at_most && *mine != view->sizes[d] && view->sizes[d] != 1) return false;
   }
   return true;
 }
@@ -424,7 +425,8 @@ static etude_status select_by_tensors(etude_kernel_context *ctx, etude_value *co
   s->rest = *self;
   s->place = split || a.count == 0 ? 0 : a.of[0].dim;
   for (uint32_t i = 0; i < a.count; ++i) {
-    if (!broadcast_sizes(s->sizes, &s->rank, &a.of[i].view)) {
+    /* How many elements of a mask are set is not known before there is data. */
+    if (!broadcast_sizes(s->sizes, &s->rank, &a.of[i].view, etude_kernel_is_asked(ctx))) {
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the index tensors do not broadcast");
     }
   }
@@ -542,7 +544,7 @@ static etude_status read_masked(etude_kernel_context *ctx, etude_value *const *a
   etude_view_of(out_view, self);
   etude_view_of(&mask_view, mask);
   memcpy(sizes, out_view->sizes, sizeof sizes);
-  if (!broadcast_sizes(sizes, &rank, &mask_view) || !broadcast_view(&mask_view, sizes, rank) ||
+  if (!broadcast_sizes(sizes, &rank, &mask_view, false) || !broadcast_view(&mask_view, sizes, rank) ||
       !broadcast_view(out_view, sizes, rank)) {
     return no_broadcast(ctx, self, mask);
   }

@@ -437,6 +437,7 @@ static void draw_call(const etude_kernel *kernel, const test_case *cases, uint32
   (void)alarm(SECONDS);
   const etude_status status = call_kernel(kernel, made.args, made.arg_count, one_in(&c, 2), &error, &report);
   const char *fault = broken_rule(kernel, &made, before, status, &error, &report, &memory);
+  if (describe) printf("  scratch memory: %zu bytes, told %zu\n", report.scratch_bytes, report.scratch_told);
   if (describe) printf("  %s %s\n", etude_status_name(status), status == ETUDE_OK ? "" : error.message);
   if (fault != NULL) printf("FAILED %s, --call %" PRIu64 ": %s\n", kernel->name, number, fault);
   sums->calls++;
