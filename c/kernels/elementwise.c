@@ -360,7 +360,10 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
   uint8_t order[ETUDE_MAX_RANK];
   uint32_t rank, order_count;
   walk w;
-  if (!etude_dtype_is_number(out->scalar_type) || !etude_dtype_can_cast(map->result, out->scalar_type)) {
+  /* PyTorch would make complex numbers of real results; no exporter asks for that. */
+  const int32_t to = out->scalar_type;
+  if (!(etude_dtype_is_complex(map->result) ? etude_dtype_is_complex(to) : etude_dtype_is_real(to)) ||
+      !etude_dtype_can_cast(map->result, to)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a result of type %y can't be stored in out, %y",
                              (int)map->result, (int)out->scalar_type);
   }

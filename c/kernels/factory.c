@@ -9,8 +9,10 @@
 #include "strided.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
+#define ETUDE_OPERATOR_TRAITS(name, function, traits) KERNEL(function);
 #include "factory.inc"
 #undef ETUDE_OPERATOR
+#undef ETUDE_OPERATOR_TRAITS
 
 static etude_status fill(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor *out) {
   etude_view all;

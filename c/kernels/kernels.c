@@ -10,6 +10,29 @@
 #undef ETUDE_OPERATOR
 #undef ETUDE_OPERATOR_TRAITS
 
+/* The dtypes that kernels take, results included: what a program is refused for before it is run. */
+#define DTYPE(name) ETUDE_DTYPE_BIT(ETUDE_##name)
+#define FLOATS (DTYPE(HALF) | DTYPE(BFLOAT16) | DTYPE(FLOAT) | DTYPE(DOUBLE))
+#define WHOLE                                                                                                          \
+  (DTYPE(BOOL) | DTYPE(BYTE) | DTYPE(CHAR) | DTYPE(SHORT) | DTYPE(INT) | DTYPE(LONG) | DTYPE(UINT16) | DTYPE(UINT32) | \
+   DTYPE(UINT64))
+#define REALS (FLOATS | WHOLE)
+#define NUMBERS (REALS | DTYPE(COMPLEX_HALF) | DTYPE(COMPLEX_FLOAT) | DTYPE(COMPLEX_DOUBLE))
+
+/* Three traits for a set of dtypes: of a kernel that is cheap (linear), of one that can be asked for its scratch
+   memory, and of any other. */
+#define TRAITS(name, dtypes)                                                                                           \
+  const etude_kernel_traits etude_linear_##name = {(uint32_t)sizeof(etude_kernel_traits), ETUDE_KERNEL_LINEAR, dtypes, \
+                                                   0, NULL};                                                           \
+  const etude_kernel_traits etude_asked_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0,                 \
+                                                  etude_kernel_ask};                                                   \
+  const etude_kernel_traits etude_of_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0, NULL};
+TRAITS(floats, FLOATS)
+TRAITS(floats_and_long, FLOATS | DTYPE(LONG))
+TRAITS(whole, WHOLE)
+TRAITS(reals, REALS)
+TRAITS(numbers, NUMBERS)
+
 const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask};
 static const etude_kernel_traits linear = {(uint32_t)sizeof linear, ETUDE_KERNEL_LINEAR, 0, 0, NULL};
 

@@ -8,7 +8,7 @@
  * at once, so that they still fit), dim orders, bounds of results, and in some calls numbers at the edges of their types,
  * missing arguments, lists of other lengths, results that are arguments too. The kernel may refuse, with a message; it must
  * end, stay within its memory, not change what it only reads, keep to what its row says of dtypes and scratch memory, and
- * write all of its results. Prints how many calls each operator accepted, and fails where they are too few to have tested
+ * write all of its results. Prints how many calls each operator accepted and of which dtypes, and fails where they are too few to have tested
  * it. */
 #include <inttypes.h>
 #include <math.h>
@@ -399,6 +399,7 @@ static const char *broken_rule(const etude_kernel *kernel, const made_case *made
 
 typedef struct tally {
   uint64_t calls, accepted, faults;
+  uint32_t dtypes; /* of the tensors of all calls that were accepted */
 } tally;
 
 /* Copies of the lists, which are shared between cases of a file otherwise. */
@@ -443,6 +444,9 @@ static void draw_call(const etude_kernel *kernel, const test_case *cases, uint32
   sums->calls++;
   sums->accepted += status == ETUDE_OK;
   sums->faults += fault != NULL;
+  for (uint32_t i = 0; status == ETUDE_OK && i < made.tensor_count; ++i) {
+    sums->dtypes |= ETUDE_DTYPE_BIT(made.tensors[i].tensor->scalar_type);
+  }
   pool_free(&memory);
 }
 
@@ -495,7 +499,11 @@ int main(int argc, char **argv) {
     if (!wanted) continue;
     const tally sums = draw_operator(folder, &table[i], from, calls, describe);
     const double percent = sums.calls > 0 ? 100.0 * (double)sums.accepted / (double)sums.calls : 0.0;
-    printf("%5.1f %% of %" PRIu64 " calls accepted: %s\n", percent, sums.calls, table[i].name);
+    printf("%5.1f %% of %" PRIu64 " calls accepted: %s, dtypes", percent, sums.calls, table[i].name);
+    for (int32_t t = 0; t < 32; ++t) {
+      if ((sums.dtypes >> t & 1u) != 0) printf(" %s", etude_scalar_name(t));
+    }
+    printf("\n");
     if (percent < LEAST_PERCENT && !describe) {
       printf("FAILED %s: too few calls are accepted\n", table[i].name);
       few++;

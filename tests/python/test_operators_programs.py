@@ -97,3 +97,34 @@ def test_seed_of_the_command_line(tmp_path):
 
     np.testing.assert_array_equal(run(3), run(3))
     assert not np.array_equal(run(3), run(4))
+
+
+@pytest.mark.parametrize(
+    "operator, dtype, refused",
+    [
+        ("aten::maximum.out", "complex64", "aten::maximum.out (complex_float, complex_float)"),
+        ("aten::remainder.Tensor_out", "complex128", "aten::remainder.Tensor_out (complex_double, complex_double)"),
+        ("aten::atan2.out", "complex64", "aten::atan2.out (complex_float, complex_float)"),
+        ("aten::mul.out", "complex64", None),
+        ("aten::maximum.out", "int32", None),
+    ],
+)
+def test_dtypes_that_a_kernel_refuses_are_told_before_running(operator, dtype, refused, tmp_path):
+    builder = ProgramBuilder()
+    method = builder.method("forward")
+    x = method.input(dtype, (2, 3))
+    method.output(method.call(operator, x, x, out=spec(dtype, (2, 3))))
+    path = tmp_path / "program.pte"
+    path.write_bytes(builder.to_bytes())
+    program = etude.load(path)
+    check = subprocess.run([sys.executable, "-m", "etude", "check", path], capture_output=True, text=True)
+    if refused is None:
+        assert program.missing_operators() == [] and check.returncode == 0, check.stdout
+        x = np.array([[1, 2, 3], [-4, 5, 6]]).astype(dtype)
+        np.testing.assert_array_equal(program.load_method("forward").execute([x])[0], x * x if "mul" in operator else x)
+        return
+    assert program.missing_operators("forward") == [refused]
+    assert check.returncode == 1 and refused in check.stdout
+    with pytest.raises(etude.EtudeOperatorError) as caught:
+        program.load_method("forward")
+    assert refused in str(caught.value) and "forward" in str(caught.value)
