@@ -19,7 +19,8 @@ static etude_status read_tables(const etude_allocator *allocator, etude_data_fil
     ETUDE_TRY(etude_fb_fault(&fb, error));
     return etude_error_set(error, ETUDE_INVALID_EXTERNAL_DATA, "entry %u has no key", i);
   }
-  return etude_fb_fault(&fb, error);
+  ETUDE_TRY(etude_fb_fault(&fb, error));
+  return etude_file_sort_keys(allocator, file, error);
 }
 
 etude_status etude_external_open(const etude_allocator *allocator, const etude_data_loader *loader,

@@ -60,6 +60,7 @@ typedef struct etude_data_file {
   etude_segment *segments;
   size_t first_segment;  /* number of segment 0 among those of all files of the program */
   etude_fb_vector named; /* NamedData tables */
+  uint32_t *by_key;      /* their numbers in the order of their keys; NULL where they are few */
 } etude_data_file;
 
 /* ---- program ---- */
@@ -233,6 +234,8 @@ struct etude_method {
   size_t constant_bytes;
   size_t allocated;
   size_t peak;
+  uint32_t
+      state_found[3];  /* index, tensor and value of the state buffer that was last looked for: the next follows it */
   char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
 };
 

@@ -123,6 +123,7 @@ static etude_status read_root(etude_program *program, uint64_t segment_base, etu
   program->inline_payloads = etude_fb_vector_of(&fb, root, SLOT_INLINE_PAYLOADS, 4);
   program->file.named = etude_fb_vector_of(&fb, root, SLOT_NAMED_DATA, 4);
   ETUDE_TRY(etude_file_set_segments(&program->allocator, &program->file, &fb, segments, segment_base, error));
+  ETUDE_TRY(etude_file_sort_keys(&program->allocator, &program->file, error));
   ETUDE_TRY(check_constants(program, &fb, root, error));
   program->segment_count = program->file.segment_count;
   return read_methods(program, &fb, root, error);

@@ -130,26 +130,98 @@ void etude_segment_release(const etude_program *program, const etude_data_file *
   etude_unlock(program->runtime);
 }
 
+static uint32_t key_count(const etude_data_file *file);
+
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file) {
   etude_release(allocator, file->segments, file->segment_count * sizeof *file->segments);
   file->segments = NULL;
+  etude_release(allocator, file->by_key, (size_t)key_count(file) * sizeof *file->by_key);
+  file->by_key = NULL;
   if (file->flatbuffer_owned) etude_release(allocator, (void *)(uintptr_t)file->flatbuffer, file->flatbuffer_size);
   file->flatbuffer_owned = false;
+}
+
+/* ---- keys ---- */
+
+/* So many keys are looked through one by one. */
+#define FEW_KEYS 16u
+
+/* The key of entry `index`, "" where it has none. */
+static const char *key_at(const etude_data_file *file, uint32_t index) {
+  etude_fb fb = etude_file_reader(file);
+  const char *key = etude_fb_string(&fb, etude_fb_element(&fb, file->named, index), 0);
+  return key != NULL && fb.fault == 0 ? key : "";
+}
+
+static uint32_t key_count(const etude_data_file *file) {
+  const etude_fb fb = etude_file_reader(file);
+  return etude_fb_count(&fb, file->named);
+}
+
+/* Entries may share one string, however long it is. */
+static bool comes_before(const etude_data_file *file, uint32_t a, uint32_t b) {
+  const char *left = key_at(file, a);
+  const char *right = key_at(file, b);
+  const int order = left == right ? 0 : strcmp(left, right);
+  return order != 0 ? order < 0 : a < b;
+}
+
+/* Let the entry at `root` of a heap of `count` go down to its place. */
+static void sink(const etude_data_file *file, uint32_t root, uint32_t count) {
+  uint32_t *heap = file->by_key;
+  for (uint32_t child = 2 * root + 1; child < count; root = child, child = 2 * root + 1) {
+    if (child + 1 < count && comes_before(file, heap[child], heap[child + 1])) ++child;
+    if (!comes_before(file, heap[root], heap[child])) return;
+    const uint32_t moved = heap[root];
+    heap[root] = heap[child];
+    heap[child] = moved;
+  }
+}
+
+etude_status etude_file_sort_keys(const etude_allocator *allocator, etude_data_file *file, etude_error *error) {
+  const uint32_t count = key_count(file);
+  if (count <= FEW_KEYS) return ETUDE_OK;
+  file->by_key = etude_alloc_block(allocator, (uint64_t)count * sizeof *file->by_key, error);
+  if (file->by_key == NULL) return ETUDE_OUT_OF_MEMORY;
+  for (uint32_t i = 0; i < count; ++i) file->by_key[i] = i;
+  for (uint32_t i = count / 2; i-- > 0;) sink(file, i, count);
+  for (uint32_t end = count; --end > 0;) {
+    const uint32_t last = file->by_key[0];
+    file->by_key[0] = file->by_key[end];
+    file->by_key[end] = last;
+    sink(file, 0, end);
+  }
+  return ETUDE_OK;
+}
+
+/* The first entry with that key; the number of entries where there is none. */
+static uint32_t find_entry(const etude_data_file *file, const char *key) {
+  const uint32_t count = key_count(file);
+  uint32_t low = 0;
+  if (file->by_key == NULL) {
+    while (low < count && strcmp(key_at(file, low), key) != 0) ++low;
+    return low;
+  }
+  for (uint32_t high = count; low < high;) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (strcmp(key_at(file, file->by_key[middle]), key) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < count && strcmp(key_at(file, file->by_key[low]), key) == 0 ? file->by_key[low] : count;
 }
 
 bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment,
                          etude_fb_table *out_layout) {
   etude_fb fb = etude_file_reader(file);
-  for (uint32_t i = 0; i < etude_fb_count(&fb, file->named); ++i) {
-    const etude_fb_table entry = etude_fb_element(&fb, file->named, i);
-    const char *name = etude_fb_string(&fb, entry, 0);
-    if (fb.fault != 0) return false;
-    if (name == NULL || strcmp(name, key) != 0) continue;
-    *out_segment = etude_fb_u32(&fb, entry, 1);
-    *out_layout = etude_fb_child(&fb, entry, 2);
-    return fb.fault == 0;
-  }
-  return false;
+  const uint32_t index = find_entry(file, key);
+  if (index == etude_fb_count(&fb, file->named)) return false;
+  const etude_fb_table entry = etude_fb_element(&fb, file->named, index);
+  *out_segment = etude_fb_u32(&fb, entry, 1);
+  *out_layout = etude_fb_child(&fb, entry, 2);
+  return fb.fault == 0;
 }
 
 etude_status etude_program_named_segment(const etude_program *program, const char *key,

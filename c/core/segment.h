@@ -31,6 +31,9 @@ void etude_segment_release(const etude_program *program, const etude_data_file *
 /* Give back what a file holds, but do not close its loader. */
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file);
 
+/* Sort the keys of a file that has many, so that finding one does not take time with their number. */
+etude_status etude_file_sort_keys(const etude_allocator *allocator, etude_data_file *file, etude_error *error);
+
 /* The segment of a key in the file's named data; false where it has none. `*out_layout` is the TensorLayout table of
    a .ptd entry. */
 bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment,

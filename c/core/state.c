@@ -317,17 +317,24 @@ typedef struct state_buffer {
   const char *name;
 } state_buffer;
 
-static etude_status find(const etude_method *method, uint32_t index, state_buffer *out, etude_error *error) {
+static etude_status find(const etude_method *const_method, uint32_t index, state_buffer *out, etude_error *error) {
+  etude_method *method = (etude_method *)(uintptr_t)const_method; /* what was found is noted there */
+  uint32_t *found = method->state_found;
   ETUDE_TRY(etude_plan_open(method->program, method->index, &out->plan, error));
-  out->tensor = method->tensors;
-  uint32_t left = index;
-  for (uint32_t i = 0; i < method->value_count; ++i) {
+  if (index < found[0]) memset(found, 0, sizeof method->state_found);
+  uint32_t state = found[0];
+  uint32_t tensor = found[1];
+  for (uint32_t i = found[2]; i < method->value_count; ++i) {
     if (!etude_plan_find_tensor(&out->plan, i, &out->entry)) continue;
-    if ((out->tensor->flags & ETUDE_TENSOR_STATE) != 0 && left-- == 0) {
-      out->name = out->entry.name != NULL ? out->entry.name : number_name((etude_method *)(uintptr_t)method, i);
+    out->tensor = &method->tensors[tensor];
+    if ((out->tensor->flags & ETUDE_TENSOR_STATE) != 0 && state++ == index) {
+      found[0] = index;
+      found[1] = tensor;
+      found[2] = i;
+      out->name = out->entry.name != NULL ? out->entry.name : number_name(method, i);
       return ETUDE_OK;
     }
-    ++out->tensor;
+    ++tensor;
   }
   return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u",
                          method->name, etude_method_state_count(method), index);

@@ -10,7 +10,7 @@ import pytest
 import etude
 from etude import errors
 from etude._lib import lib
-from paths import PROGRAMS, ROOT
+from paths import CORPUS, PROGRAMS, ROOT
 
 
 def statuses():
@@ -120,3 +120,19 @@ def test_threads_are_checked_by_name():
     for value, kind in ((2.0, etude.EtudeTypeError), ("2", etude.EtudeTypeError), (0, etude.EtudeValueError)):
         with pytest.raises(kind, match="threads"):
             etude.load(PROGRAMS / "affine.pte", threads=value)
+
+
+def test_many_external_keys():
+    """Keys are sorted once, so that none is compared with all others: this took time with the square of their number."""
+    from etude.emit import DataFile, data_file_bytes
+    from etude.emit.model import ExternalEntry
+
+    def data(first, count):
+        file = DataFile()
+        file.entries = {f"k{i * 7919 % 100003:08d}": ExternalEntry(b"abcd", None) for i in range(first, first + count)}
+        return data_file_bytes(file)
+
+    program = (CORPUS / "add.pte").read_bytes()
+    etude.load(program, data_path=[data(0, 20000), data(20000, 20000)])
+    with pytest.raises(etude.EtudeValueError, match=r"files 0 and 2 both have the key 'k\d{8}'"):
+        etude.load(program, data_path=[data(0, 3000), data(3000, 3000), data(2999, 1)])
