@@ -1,0 +1,187 @@
+/* Inner loops over floats (compute/simd.h), for every instruction set that this processor runs, against sums in double over
+ * drawn sizes and strides. Buffers have no element to spare but those that a tile may read. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compute/simd.h"
+#include "etude_test.h"
+
+enum { LONGEST = 700, MOST_DEPTH = 70 };
+
+static uint64_t state = 1;
+
+static uint32_t draw(uint32_t below) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(state >> 33) % below;
+}
+
+static float draw_float(void) { return (float)((int32_t)draw(20001) - 10000) / 5000.0f; }
+
+static float *draw_floats(size_t count) {
+  float *values = malloc((count + 1) * sizeof *values);
+  if (values == NULL) abort();
+  for (size_t i = 0; i < count; ++i) values[i] = draw_float();
+  return values;
+}
+
+/* `size` is the sum of the absolute values of what was added. */
+static bool is_near(double got, double exact, double size) { return fabs(got - exact) <= 4e-6 * size + 1e-30; }
+
+static void check_tile(const etude_simd *simd) {
+  const size_t rows = 1 + draw(simd->tile_rows), cols = 1 + draw(simd->tile_cols), depth = draw(MOST_DEPTH);
+  const size_t a_row = depth + draw(3), b_row = simd->tile_cols + draw(3), c_row = cols + draw(3);
+  float *a = draw_floats(rows * a_row + depth + 1), *b = draw_floats((depth + 1) * b_row);
+  float *c = draw_floats(rows * c_row), *base = draw_floats(rows * c_row);
+  etude_tile t = {a, a_row, 1, b, b_row, NULL, c_row, 1, c, c_row, 1, depth, (uint32_t)rows, (uint32_t)cols, 0.5f};
+  if (draw(2) == 0) t.base = base;
+  const float beyond = c[rows * c_row - 1];
+  simd->tile(&t);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < cols; ++j) {
+      const double start = t.base == NULL ? 0.0 : (double)base[i * c_row + j];
+      double sum = start, size = fabs(start);
+      for (size_t k = 0; k < depth; ++k) {
+        sum += 0.5 * (double)a[i * a_row + k] * (double)b[k * b_row + j];
+        size += 0.5 * fabs((double)a[i * a_row + k] * (double)b[k * b_row + j]);
+      }
+      CHECK(is_near((double)c[i * c_row + j], sum, size));
+    }
+  }
+  if (c_row > cols) CHECK(c[rows * c_row - 1] == beyond);
+  free(a);
+  free(b);
+  free(c);
+  free(base);
+}
+
+static void check_products(const etude_simd *simd) {
+  const size_t count = 1 + draw(LONGEST), depth = draw(MOST_DEPTH);
+  float *x = draw_floats(depth + 1), *b = draw_floats(depth * count + 1), *y = draw_floats(count), *w = draw_floats(4 * count);
+  float *before = malloc(count * sizeof *before);
+  float dots[4];
+  const uint32_t cols = 1 + draw(4);
+  if (before == NULL) abort();
+  memcpy(before, y, count * sizeof *y);
+  simd->accumulate(y, count, x, 1, 0.25f, b, count, depth);
+  for (size_t j = 0; j < count; ++j) {
+    double sum = (double)before[j], size = fabs(sum);
+    for (size_t k = 0; k < depth; ++k) {
+      sum += 0.25 * (double)x[k] * (double)b[k * count + j];
+      size += 0.25 * fabs((double)x[k] * (double)b[k * count + j]);
+    }
+    CHECK(is_near((double)y[j], sum, size));
+  }
+  simd->dots(dots, before, w, count, cols, count);
+  for (uint32_t c = 0; c < cols; ++c) {
+    double sum = 0, size = 0;
+    for (size_t k = 0; k < count; ++k) {
+      sum += (double)before[k] * (double)w[c * count + k];
+      size += fabs((double)before[k] * (double)w[c * count + k]);
+    }
+    CHECK(is_near((double)dots[c], sum, size));
+  }
+  free(x);
+  free(b);
+  free(y);
+  free(w);
+  free(before);
+}
+
+static void check_taps(const etude_simd *simd) {
+  enum { MOST = 9 };
+  const size_t count = 1 + draw(LONGEST), taps = 1 + draw(MOST);
+  float *in = draw_floats(count + 40), *out = draw_floats(count), *weights = draw_floats(MOST * count);
+  const float *inputs[MOST], *rows[MOST];
+  size_t offsets[MOST];
+  for (size_t t = 0; t < taps; ++t) offsets[t] = draw(41);
+  for (size_t t = 0; t < taps; ++t) inputs[t] = in + offsets[t];
+  for (size_t t = 0; t < taps; ++t) rows[t] = weights + t * count;
+  simd->taps(out, count, in, offsets, weights, taps, 0.75f);
+  for (size_t j = 0; j < count; ++j) {
+    double sum = 0.75, size = 0.75;
+    for (size_t t = 0; t < taps; ++t) sum += (double)weights[t] * (double)in[offsets[t] + j];
+    for (size_t t = 0; t < taps; ++t) size += fabs((double)weights[t] * (double)in[offsets[t] + j]);
+    CHECK(is_near((double)out[j], sum, size));
+  }
+  const float *bias = draw(2) == 0 ? NULL : in;
+  simd->weighted(out, count, inputs, rows, taps, bias);
+  for (size_t j = 0; j < count; ++j) {
+    double sum = bias == NULL ? 0.0 : (double)bias[j], size = fabs(sum);
+    for (size_t t = 0; t < taps; ++t) sum += (double)rows[t][j] * (double)inputs[t][j];
+    for (size_t t = 0; t < taps; ++t) size += fabs((double)rows[t][j] * (double)inputs[t][j]);
+    CHECK(is_near((double)out[j], sum, size));
+  }
+  free(in);
+  free(out);
+  free(weights);
+}
+
+static void check_rows(const etude_simd *simd) {
+  const size_t count = 1 + draw(4 * LONGEST);
+  float *in = draw_floats(count), *out = draw_floats(count), *w = draw_floats(count), *b = draw_floats(count);
+  double sum = 0, size = 0, squares = 0, exponentials = 0;
+  float largest = -INFINITY;
+  simd->affine(out, in, count, 3.0f, -1.0f);
+  for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], 3.0 * (double)in[j] - 1.0, 8.0));
+  simd->affine_each(out, in, count, w, b);
+  for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], (double)in[j] * (double)w[j] + (double)b[j], 8.0));
+  simd->clamp(out, in, count, -0.5f, 1.0f);
+  for (size_t j = 0; j < count; ++j) CHECK(out[j] == fminf(fmaxf(in[j], -0.5f), 1.0f));
+  simd->normalize(out, in, count, 0.25f, 2.0f, w, b);
+  for (size_t j = 0; j < count; ++j) {
+    CHECK(is_near((double)out[j], ((double)in[j] - 0.25) * 2.0 * (double)w[j] + (double)b[j], 16.0));
+  }
+  for (size_t j = 0; j < count; ++j) {
+    sum += (double)in[j];
+    size += fabs((double)in[j]);
+    squares += ((double)in[j] - 0.25) * ((double)in[j] - 0.25);
+    largest = fmaxf(largest, in[j]);
+    exponentials += exp((double)in[j] - 2.0);
+  }
+  CHECK(is_near(simd->sum(in, count), sum, size));
+  CHECK(is_near(simd->squares(in, count, 0.25f), squares, squares));
+  CHECK(simd->largest(in, count) == largest);
+  CHECK(is_near(simd->exponentials(NULL, in, count, 2.0f), exponentials, exponentials));
+  CHECK(is_near(simd->exponentials(out, in, count, 2.0f), exponentials, exponentials));
+  for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], exp((double)in[j] - 2.0), exp((double)in[j] - 2.0)));
+  free(in);
+  free(out);
+  free(w);
+  free(b);
+}
+
+static void check_transpose(const etude_simd *simd) {
+  const size_t rows = 1 + draw(60), cols = 1 + draw(60);
+  float *in = draw_floats(rows * cols), *out = draw_floats(rows * cols);
+  simd->transpose(out, (ptrdiff_t)cols, in, (ptrdiff_t)rows, rows, cols);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < cols; ++c) CHECK(out[r * cols + c] == in[c * rows + r]);
+  }
+  free(in);
+  free(out);
+}
+
+static void each(void (*check)(const etude_simd *simd)) {
+  const etude_simd *simd;
+  for (size_t set = 0; (simd = etude_simd_at(set)) != NULL; ++set) {
+    for (int round = 0; round < 300; ++round) check(simd);
+  }
+}
+
+static void test_tiles(void) { each(check_tile); }
+static void test_products(void) { each(check_products); }
+static void test_taps(void) { each(check_taps); }
+static void test_rows(void) { each(check_rows); }
+static void test_transposes(void) { each(check_transpose); }
+
+int main(void) {
+  RUN(test_tiles);
+  RUN(test_products);
+  RUN(test_taps);
+  RUN(test_rows);
+  RUN(test_transposes);
+  return TEST_END();
+}
