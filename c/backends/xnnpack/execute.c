@@ -198,6 +198,7 @@ static etude_status run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8
     const xnn_node *node = &d->graph.nodes[d->graph.order[at]];
     run.scratch = workspace + node->scratch_offset;
     if (is_traced) ETUDE_TRY(etude_xnn_trace(ctx, &d->graph, node, ETUDE_EVENT_BEFORE, error));
+    ETUDE_TRY(etude_execute_context_work(ctx, node->work, error));
     run_widened(&run, node);
     if (is_traced) ETUDE_TRY(etude_xnn_trace(ctx, &d->graph, node, ETUDE_EVENT_AFTER, error));
   }

@@ -54,6 +54,10 @@ static etude_status infer_pooling(const xnn_graph *graph, xnn_node *node, etude_
   ETUDE_TRY(etude_xnn_find_windows(node, in->dims[1], in->dims[2], &rows, &cols, error));
   const xnn_shape shape = {4, {in->dims[0], rows.count, cols.count, in->dims[3]}};
   for (uint32_t i = 0; i < node->output_count; ++i) ETUDE_TRY(etude_xnn_set_shape(graph, node, i, &shape, error));
+  const xnn_sliding *s = &node->as.sliding; /* a window has no more pixels than the image */
+  const uint64_t height = s->kernel_height < in->dims[1] ? s->kernel_height : in->dims[1];
+  const uint64_t width = s->kernel_width < in->dims[2] ? s->kernel_width : in->dims[2];
+  node->work = etude_xnn_steps(etude_xnn_count(&shape), etude_xnn_steps(height, width));
   return ETUDE_OK;
 }
 
@@ -158,7 +162,9 @@ static etude_status infer_global(const xnn_graph *graph, xnn_node *node, etude_e
     shape.rank = 2;
     shape.dims[1] = shape.dims[3];
   }
-  return etude_xnn_set_shape(graph, node, 0, &shape, error);
+  ETUDE_TRY(etude_xnn_set_shape(graph, node, 0, &shape, error));
+  node->work = etude_xnn_count(&in->shape);
+  return ETUDE_OK;
 }
 
 typedef struct global_work {

@@ -94,6 +94,11 @@ static inline etude_row_scale *etude_xnn_group_scales(const xnn_value *value) {
   return (etude_row_scale *)(void *)(value->data + ((etude_xnn_count(&value->shape) + 7) & ~(size_t)7));
 }
 
+/* a * b steps of work, or the largest number. */
+static inline uint64_t etude_xnn_steps(uint64_t a, uint64_t b) {
+  return a != 0 && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
 /* ---- rows ---- */
 
 extern const xnn_node_type etude_xnn_node_unary[ETUDE_UNARY_COUNT];   /* by etude_unary */

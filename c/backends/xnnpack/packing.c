@@ -243,6 +243,14 @@ etude_status etude_xnn_prepare_product(xnn_loader *loader, xnn_node *node, const
 
 /* ---- run ---- */
 
+uint64_t etude_xnn_product_work(const xnn_product *product) {
+  const etude_convolution *c = &product->c;
+  const uint64_t pixels =
+      etude_xnn_steps(c->batch, c->transposed ? c->in_height * c->in_width : c->out_height * c->out_width);
+  const uint64_t window = etude_xnn_steps(etude_xnn_steps(c->kernel_height, c->kernel_width), c->in_channels);
+  return etude_xnn_steps(etude_xnn_steps(pixels, window), etude_xnn_steps(c->groups, c->out_channels));
+}
+
 void etude_xnn_set_io(const xnn_run *run, const xnn_node *node, etude_convolution_io *io) {
   const xnn_value *in = etude_xnn_input(run->graph, node, 0), *out = etude_xnn_output(run->graph, node, 0);
   memset(io, 0, sizeof *io);

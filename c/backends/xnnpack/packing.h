@@ -29,6 +29,9 @@ etude_status etude_xnn_find_arithmetic(const xnn_loader *loader, const xnn_node 
 etude_status etude_xnn_prepare_product(xnn_loader *loader, xnn_node *node, const etude_convolution *c,
                                        const xnn_filter_layout *layout);
 
+/* Multiplications of one run. */
+uint64_t etude_xnn_product_work(const xnn_product *product);
+
 /* What `run` needs beside pointers: bounds, zero points, scales. */
 void etude_xnn_set_io(const xnn_run *run, const xnn_node *node, etude_convolution_io *io);
 
