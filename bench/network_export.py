@@ -3,7 +3,7 @@
 
     python bench/network_export.py FOLDER [NAME ...]
 
-Writes NAME.pte (portable operators), NAME_x.pte (delegated to XnnpackBackend), NAME.onnx where ONNX has the arithmetic, and NAME.npz (inputs
+Writes NAME.pte (portable operators), NAME_x.pte (delegated to XNNPACK), NAME.onnx where ONNX has the arithmetic, and NAME.npz (inputs
 x0, x1, …; y: what eager PyTorch computes). Needs torch, executorch, and for some networks torchao, onnx and onnxscript.
 """
 

@@ -71,7 +71,7 @@ def load(runtime, path, threads, inputs):
     portable_lib._unsafe_reset_threadpool(threads)
     tensors = [torch.from_numpy(x) for x in inputs]
     method = Runtime.get().load_program(path).load_method("forward")
-    return lambda: method.execute(tensors)[0].numpy()
+    return lambda: method.execute(tensors)[0].numpy()  # noqa: PLW0108  not the tensor of one execution
 
 
 def prepare_imports(runtime):
@@ -280,7 +280,7 @@ def main():
     parser.add_argument("--official-python", metavar="PATH", help="an interpreter with executorch and onnxruntime installed")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=6, help="turns of a network go on for so long (default 6)")
-    parser.add_argument("--cpu-time", action="store_true", help="time of the processor instead of the clock: for a busy machine, one thread")
+    parser.add_argument("--cpu-time", action="store_true", help="time of the processor, not the clock: for a busy machine, one thread")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:

@@ -33,7 +33,8 @@ def measure(path: str, threads: int, rounds: int) -> bool:
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(*results))
     name, (one, many) = Path(path).name, best
     print(
-        f"{name:<28} 1 thread {one * 1e3:8.2f} ms, {threads} threads {many * 1e3:8.2f} ms, x{one / many:.2f}, {'equal' if same else 'DIFFERENT'}"
+        f"{name:<28} 1 thread {one * 1e3:8.2f} ms, {threads} threads {many * 1e3:8.2f} ms, x{one / many:.2f}, "
+        f"{'equal' if same else 'DIFFERENT'}"
     )
     return same
 
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("programs", nargs="+", metavar="PROGRAM.pte")
     args = parser.parse_args()
-    return 0 if all([measure(path, args.threads, args.rounds) for path in args.programs]) else 1
+    return 0 if all(measure(path, args.threads, args.rounds) for path in args.programs) else 1
 
 
 if __name__ == "__main__":

@@ -47,8 +47,8 @@ LINKED = "linked: load and run"
 
 # Most bytes, so that it does not grow unnoticed, and the bytes that it shall come down to.
 BUDGETS = {
-    "with texts": {WHOLE: 38_781, NO_OPTIONS: 31_617, LINKED: 28_967},
-    "without texts": {WHOLE: 26_805, NO_OPTIONS: 22_087, LINKED: 18_465},
+    "with texts": {WHOLE: 46_000, NO_OPTIONS: 38_300, LINKED: 34_000},
+    "without texts": {WHOLE: 33_000, NO_OPTIONS: 27_800, LINKED: 23_500},
 }
 TARGETS = {WHOLE: 24_576, NO_OPTIONS: 20_480}
 

@@ -94,7 +94,8 @@ def main() -> None:
             for delegate in method.delegates:
                 payload = bytes(delegate.payload)
                 arguments, keys = arguments_and_keys(payload)
-                named = [(key, bytes(program.named_data[key.decode()])) for key in dict.fromkeys(keys) if key.decode() in program.named_data]
+                known = [key for key in dict.fromkeys(keys) if key.decode() in program.named_data]
+                named = [(key, bytes(program.named_data[key.decode()])) for key in known]
                 seed = struct.pack("<I", len(payload)) + payload + bytes([number % 64]) + arguments + bytes([len(named)])
                 seed += b"".join(bytes([len(key)]) + key + struct.pack("<I", len(data)) + data for key, data in named)
                 if len(seed) <= LARGEST:

@@ -50,7 +50,7 @@ def outputs_of(program, name):
         for i, (got, s) in enumerate(zip(program.load_method(method).execute(inputs), spec["outputs"])):
             if s["kind"] == "tensor":
                 golden = data[f"{p}out{i}"]
-                official = data[f"{p}rt{i}"] if f"{p}rt{i}" in data else golden
+                official = data.get(f"{p}rt{i}", golden)
                 yield widen(got, s).copy(), widen(golden, s), widen(official, s)
 
 
@@ -242,7 +242,10 @@ def damaged(data, kind):
 
 @pytest.mark.parametrize(
     "kind",
-    ["cut", "empty", "foreign", "other version", "other build", "entries without end", "an offset that leads outside", "a bit of the table", "a bit of the weights"],
+    [
+        "cut", "empty", "foreign", "other version", "other build", "entries without end", "an offset that leads outside",
+        "a bit of the table", "a bit of the weights",
+    ],  # fmt: skip
 )
 def test_files_that_are_not_trusted(saved, tmp_path, kind):
     path = tmp_path / "packed"
@@ -262,7 +265,8 @@ def test_a_file_that_others_may_write_to_is_not_used(saved, tmp_path):
 
 
 def test_a_place_that_cannot_be_written(registry, tmp_path):
-    program = load("x_linear", backend_options={BACKEND: {"weight_cache_enabled": True, "packed_cache_path": str(tmp_path / "no" / "where")}})
+    options = {"weight_cache_enabled": True, "packed_cache_path": str(tmp_path / "no" / "where")}
+    program = load("x_linear", backend_options={BACKEND: options})
     method = program.load_method("forward")
     with pytest.raises(OSError, match="where"):
         registry.set_option({BACKEND: {"save_weight_cache_on_disk": True}})
@@ -282,7 +286,7 @@ def test_two_methods_at_once(mode):
         try:
             for _ in range(5):
                 close_to_eager(program, name)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=pair) for pair in zip(programs, names)]
