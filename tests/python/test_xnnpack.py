@@ -245,7 +245,7 @@ def damaged(data, kind):
     [
         "cut", "empty", "foreign", "other version", "other build", "entries without end", "an offset that leads outside",
         "a bit of the table", "a bit of the weights",
-    ],  # fmt: skip
+    ],
 )
 def test_files_that_are_not_trusted(saved, tmp_path, kind):
     path = tmp_path / "packed"
