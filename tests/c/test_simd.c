@@ -59,7 +59,8 @@ static void check_tile(const etude_simd *simd) {
 
 static void check_products(const etude_simd *simd) {
   const size_t count = 1 + draw(LONGEST), depth = draw(MOST_DEPTH);
-  float *x = draw_floats(depth + 1), *b = draw_floats(depth * count + 1), *y = draw_floats(count), *w = draw_floats(4 * count);
+  float *x = draw_floats(depth + 1), *b = draw_floats(depth * count + 1), *y = draw_floats(count),
+        *w = draw_floats(4 * count);
   float *before = malloc(count * sizeof *before);
   float dots[4];
   const uint32_t cols = 1 + draw(4);
