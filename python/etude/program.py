@@ -99,7 +99,7 @@ class Program(Uncopied):
         rows = OptionRows(backend_options, "backend_options")
         mode = self._unused_options if unused_options is None else unused_mode(unused_options)
         limits = (memory_limit, instruction_limit, work_limit)
-        if fresh or any(limits) or not (constant_limit is backend_options is unused_options is None):
+        if fresh or any(limits) or constant_limit is not None or backend_options is not None or unused_options is not None:
             return self._load(name, limits, constant_limit, rows, mode)
         with self._lock:
             method = self._methods.get(name)
