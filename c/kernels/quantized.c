@@ -160,6 +160,13 @@ static etude_status get_token_operands(etude_kernel_context *ctx, etude_value *c
   return ETUDE_OK;
 }
 
+/* Scales and zero points are real; 1 and 2 are their places in all forms. */
+static etude_status check_real(etude_kernel_context *ctx, const quant_call *call) {
+  if (etude_dtype_is_real(call->scale.dtype) && etude_dtype_is_real(call->zero.dtype)) return ETUDE_OK;
+  return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "scales and zero points must be real, are %y and %y",
+                           (int)call->scale.dtype, (int)call->zero.dtype);
+}
+
 static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) {
   const etude_map map = {
       {call->self, call->scale, call->zero},
@@ -174,6 +181,7 @@ static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) 
   if (!etude_dtype_is_float(call->self.dtype)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "only floats are quantised, not %y", (int)call->self.dtype);
   }
+  TRY(check_real(ctx, call));
   return etude_map_run(ctx, &map, call->out);
 }
 
@@ -192,6 +200,7 @@ static etude_status dequantize(etude_kernel_context *ctx, const quant_call *call
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "only integers are dequantised, not %y",
                              (int)call->self.dtype);
   }
+  TRY(check_real(ctx, call));
   return etude_map_run(ctx, &map, call->out);
 }
 
