@@ -118,7 +118,7 @@ class LLM:
         self.tokenizer = load_tokenizer(tokenizer) if isinstance(tokenizer, str | PathLike) else tokenizer
         self.last = Generation()
         self._can_rewind = self._can_go_back()
-        self._endless = self._slides()
+        self._endless = self.info.max_seq_len < self.info.max_context and not self._can_rewind  # a sliding window
         self._tokens: list[int] = []  # what the cache holds
         self._busy = False
 
@@ -392,9 +392,6 @@ class LLM:
         positions, and recurrent states have not.
         """
         return all(self.info.max_context in a.shape[1:3] and a.ndim > 2 for a in self._states().values())
-
-    def _slides(self) -> bool:
-        return self.info.max_seq_len < self.info.max_context and not self._can_go_back()
 
     def _states(self) -> dict[str, Array]:
         return {f"{m.name}/{name}": m.state[name] for m in self._methods() for name in m.state.names}
