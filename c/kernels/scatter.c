@@ -306,9 +306,13 @@ static etude_status check_reducible(etude_kernel_context *ctx, const etude_tenso
   return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "is not defined for %T", out);
 }
 
+/* How an operator says where the elements of `src` go. */
+typedef etude_status (*pointer)(etude_kernel_context *ctx, const etude_tensor *index, const etude_view *from,
+                                const etude_view *to, uint32_t dim, pointing *out);
+
 /* (self, dim, index, src, reduce, include_self, out, out) */
-KERNEL(etude_aten_scatter_reduce_two_out) {
-  static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
+static etude_status reduce_at(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
+                              const char *const *names, pointer place) {
   etude_tensor *self, *index, *src, *out;
   etude_view to, from;
   pointing p;
@@ -329,8 +333,14 @@ KERNEL(etude_aten_scatter_reduce_two_out) {
   to = etude_view_with_rank(out);
   from = etude_view_with_rank(src);
   TRY(etude_get_indexed_dim(ctx, args, 1, &to, &dim));
-  TRY(point(ctx, index, &from, &to, dim, &p));
+  TRY(place(ctx, index, &from, &to, dim, &p));
   return reduce_into(ctx, &p, src->data, out, what, include_self, counts);
+}
+
+/* (self, dim, index, src, reduce, include_self, out, out) */
+KERNEL(etude_aten_scatter_reduce_two_out) {
+  static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
+  return reduce_at(ctx, args, arg_count, names, point);
 }
 
 /* (self, dim, index, src or value, reduce, out, out) */
@@ -385,26 +395,5 @@ static etude_status point_slices(etude_kernel_context *ctx, const etude_tensor *
 /* (self, dim, index, source, reduce, include_self, out, out) */
 KERNEL(etude_aten_index_reduce_out) {
   static const char *const names[] = {NULL, "prod", "mean", "amax", "amin"};
-  etude_tensor *self, *index, *src, *out;
-  etude_view to, from;
-  pointing p;
-  reduction what;
-  bool include_self;
-  int64_t *counts;
-  uint32_t dim;
-  TRY(etude_open_pair(ctx, args, arg_count, 8, &self, &out));
-  TRY(etude_arg_tensor(ctx, args, 2, &index));
-  TRY(etude_arg_tensor(ctx, args, 3, &src));
-  TRY(get_reduction(ctx, args, 4, names, &what));
-  TRY(etude_arg_bool(ctx, args, 5, &include_self));
-  TRY(etude_check_same_dtype(ctx, src, out));
-  TRY(check_reducible(ctx, out, what));
-  TRY(take_counts(ctx, self, what, &counts));
-  SCRATCH_TAKEN(ctx);
-  TRY(etude_copy_self(ctx, self, out));
-  to = etude_view_with_rank(out);
-  from = etude_view_with_rank(src);
-  TRY(etude_get_indexed_dim(ctx, args, 1, &to, &dim));
-  TRY(point_slices(ctx, index, &from, &to, dim, &p));
-  return reduce_into(ctx, &p, src->data, out, what, include_self, counts);
+  return reduce_at(ctx, args, arg_count, names, point_slices);
 }
