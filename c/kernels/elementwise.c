@@ -127,6 +127,18 @@ typedef struct walk {
   bool direct_out;
 } walk;
 
+/* A loop over real numbers reads nothing of complex ones. */
+static etude_status check_seen(etude_kernel_context *ctx, const etude_map *map) {
+  for (uint32_t k = 0; k < map->count; ++k) {
+    if (etude_dtype_is_complex(map->seen_as[k]) ? etude_dtype_is_number(map->in[k].dtype)
+                                                : etude_dtype_is_real(map->in[k].dtype)) {
+      continue;
+    }
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "not defined for %y", (int)map->in[k].dtype);
+  }
+  return ETUDE_OK;
+}
+
 static etude_status broadcast_shape(etude_kernel_context *ctx, const etude_map *map, int32_t *sizes, uint32_t *rank) {
   *rank = 0;
   for (uint32_t k = 0; k < map->count; ++k) {
@@ -367,6 +379,7 @@ etude_status etude_map_run(etude_kernel_context *ctx, const etude_map *map, etud
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a result of type %y can't be stored in out, %y",
                              (int)map->result, (int)out->scalar_type);
   }
+  TRY(check_seen(ctx, map));
   if (all_alike(map, out)) {
     w.total = etude_tensor_numel(out);
     if (w.total < 2 * BLOCK) return run_alike(ctx, map, out, w.total);

@@ -148,13 +148,19 @@ static etude_status embedding_bag(etude_kernel_context *ctx, etude_value *const 
   length = forward_only && b.mode == SUM ? b.offsets->sizes[0] : b.bag_count;
   TRY(etude_out_resize(ctx, b.sizes, &length, 1));
   TRY(b.mode == MAX ? etude_out_resize(ctx, b.places, sizes, 2) : etude_out_resize(ctx, b.places, &length, 1));
-  if (b.width == 0) return ETUDE_OK;
-  TRY(etude_scratch_array(ctx, b.width, sizeof *total, &total));
-  TRY(etude_scratch_array(ctx, b.width, sizeof *places, &places));
+  /* Never nothing: where rows have no elements, the other results do. */
+  TRY(etude_scratch_array(ctx, b.width + 1, sizeof *total, &total));
+  TRY(etude_scratch_array(ctx, b.width + 1, sizeof *places, &places));
   SCRATCH_TAKEN(ctx);
   if (length > b.bag_count) {
     etude_element_set_int(b.sizes->data, b.sizes->scalar_type, (size_t)b.bag_count, 0);
     etude_element_set_int(b.places->data, b.places->scalar_type, (size_t)b.bag_count, 0);
+  }
+  if (etude_tensor_numel(b.bag_of) != 0) {
+    /* indices after the last offset are of the bag that would be next */
+    for (int64_t i = 0; i < b.count; ++i) {
+      etude_element_set_int(b.bag_of->data, b.bag_of->scalar_type, (size_t)i, b.bag_count);
+    }
   }
   for (int64_t bag = 0; bag < b.bag_count; ++bag) TRY(run_bag(ctx, &b, bag, total, places));
   return ETUDE_OK;

@@ -82,8 +82,8 @@ static etude_status get_single(etude_kernel_context *ctx, etude_value *const *ar
   etude_scalar number = {ETUDE_VALUE_INT, 0, 0};
   TRY(etude_operand_get(ctx, args, index, out));
   if (out->tensor == NULL) return ETUDE_OK;
-  if (etude_tensor_numel(out->tensor) != 1) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: expected one element, got %T", index,
+  if (etude_tensor_numel(out->tensor) != 1 || !etude_dtype_is_real(out->dtype)) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: expected one real element, got %T", index,
                              out->tensor);
   }
   if (etude_dtype_is_float(out->dtype)) {

@@ -136,8 +136,7 @@ static uint32_t digits_of(int32_t dtype) {
   }
 }
 
-static etude_status check_float(etude_kernel_context *ctx, const etude_tensor *out) {
-  if (etude_dtype_is_float(etude_dtype_part(out->scalar_type))) return ETUDE_OK;
+static etude_status refuse_type(etude_kernel_context *ctx, const etude_tensor *out) {
   return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "no such random numbers of type %y", (int)out->scalar_type);
 }
 
@@ -213,7 +212,7 @@ static etude_status run_plain(etude_kernel_context *ctx, law of, const etude_ten
   /* Complex normal numbers are of variance 1 together. */
   const bool is_complex = etude_dtype_is_complex(out->scalar_type);
   recipe r = recipe_of(of, 0, of == NORMAL && is_complex ? sqrt(0.5) : 1);
-  TRY(check_float(ctx, out));
+  if (!etude_dtype_is_float(etude_dtype_part(out->scalar_type))) return refuse_type(ctx, out);
   return run(ctx, &r, out);
 }
 
@@ -265,9 +264,9 @@ static etude_status like(etude_kernel_context *ctx, etude_value *const *args, ui
   if (numbers == 2) TRY(etude_arg_double(ctx, args, 2, &r.b));
   fault = fault_of(of, r.a, r.b);
   if (fault != NULL) return refuse(ctx, fault);
-  if (etude_dtype_is_complex(out->scalar_type) || (of != BERNOULLI && of != GEOMETRIC)) {
-    TRY(check_float(ctx, out));
-    if (etude_dtype_is_complex(out->scalar_type)) return refuse(ctx, "not defined for complex numbers");
+  if (of == BERNOULLI || of == GEOMETRIC ? !etude_dtype_is_real(out->scalar_type)
+                                         : !etude_dtype_is_float(out->scalar_type)) {
+    return refuse_type(ctx, out);
   }
   return run(ctx, &r, out);
 }
@@ -290,7 +289,7 @@ KERNEL(etude_aten_normal_sized_out) {
   TRY(etude_arg_double(ctx, args, 1, &r.b));
   fault = fault_of(NORMAL, r.a, r.b);
   if (fault != NULL) return refuse(ctx, fault);
-  if (!etude_dtype_is_float(out->scalar_type)) return check_float(ctx, out);
+  if (!etude_dtype_is_float(out->scalar_type)) return refuse_type(ctx, out);
   return run(ctx, &r, out);
 }
 

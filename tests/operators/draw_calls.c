@@ -111,7 +111,7 @@ static void collect(case_value *value, parts *out) {
     case ETUDE_VALUE_BOOL:
       if (out->number_count < CASE_MAX_TENSORS) out->numbers[out->number_count++] = value;
       return;
-    case ETUDE_VALUE_BOOL_LIST:
+    case ETUDE_VALUE_BOOL_LIST: return; /* a mask says which results are written, as the vector knows */
     case ETUDE_VALUE_DOUBLE_LIST:
     case ETUDE_VALUE_INT_LIST:
     case ETUDE_VALUE_TENSOR_LIST:
