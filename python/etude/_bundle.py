@@ -1,4 +1,4 @@
-"""Bundled programs (`.bpte`): a program together with test cases for it. Only the program is of use here."""
+"""Bundled programs (`.bpte`): a program together with test cases for it. This finds the program; `etude.bundles` reads the cases."""
 
 from __future__ import annotations
 

@@ -59,13 +59,10 @@ class Result:
 
 
 def summarise(array: Array) -> Summary:
-    """The numbers of an array; bfloat16 may come as its bits."""
-    numbers = array
-    if array.dtype == np.uint16:
-        numbers = (array.astype(np.uint32) << 16).view(np.float32)
-    if numbers.dtype.kind == "c":
-        numbers = np.abs(numbers)
-    floats = np.asarray(numbers, np.float64)
+    """The numbers of an array."""
+    floats = numbers(array)
+    if floats.dtype.kind == "c":
+        floats = np.abs(floats)
     finite = floats[np.isfinite(floats)]
     least, most, mean = (float(finite.min()), float(finite.max()), float(finite.mean())) if finite.size else (0.0, 0.0, 0.0)
     return Summary(str(array.dtype), array.shape, least, most, mean, int(np.isnan(floats).sum()), int(np.isinf(floats).sum()))
@@ -162,17 +159,19 @@ def _difference(a: Result, b: Result) -> Difference:
 
 def distance(a: Array, b: Array) -> tuple[float, float]:
     """Largest difference, and that over the largest magnitude of `a`; NaNs and infinities at the same places are equal."""
-    x, y = (np.asarray(_wide(v), np.complex128 if v.dtype.kind == "c" else np.float64) for v in (a, b))
+    x, y = numbers(a), numbers(b)
     with np.errstate(invalid="ignore"):
-        gap = np.abs(x - y)
-    gap[(x == y) | (np.isnan(x) & np.isnan(y))] = 0
+        gap = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0, np.abs(x - y))
     absolute = float(np.nan_to_num(gap, nan=np.inf, posinf=np.inf).max(initial=0.0))
     largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
     return absolute, absolute / largest if largest > 0 else (0.0 if absolute == 0 else float("inf"))
 
 
-def _wide(array: Array) -> Array:
-    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+def numbers(array: Array) -> Array:
+    """The elements as float64 or complex128; bfloat16 may come as its bits, of other types that numpy lacks the bits are the numbers."""
+    if array.dtype.metadata and array.dtype.metadata.get("etude") == "bfloat16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def parted(differences: Sequence[Difference], rtol: float) -> Iterator[Difference]:

@@ -163,7 +163,9 @@ def test_the_first_nan_is_located():
 def test_summaries_and_distances():
     s = intermediates.summarise(np.array([1, np.nan, -3, np.inf], np.float32))
     assert (s.min, s.max, s.mean, s.nans, s.infs) == (-3, 1, -1, 1, 1)
-    assert intermediates.summarise(np.array([0x3F80, 0x4000], np.uint16)).max == 2  # bfloat16 by its bits
+    bits = np.array([0x3F80, 0x4000], np.uint16)
+    assert intermediates.summarise(bits.view(np.dtype(np.uint16, metadata={"etude": "bfloat16"}))).max == 2
+    assert intermediates.summarise(bits).max == 0x4000
     assert intermediates.distance(np.array([1.0, np.nan, np.inf]), np.array([1.0, np.nan, np.inf])) == (0, 0)
     assert intermediates.distance(np.array([2.0, 4.0]), np.array([2.0, 5.0])) == (1, 0.25)
     assert intermediates.distance(np.array([1.0]), np.array([np.nan])) == (np.inf, np.inf)
@@ -274,3 +276,46 @@ def test_nodes_of_xnnpack_are_listed_inside_their_delegate():
     with pytest.raises(etude.EtudeError, match="enough"), method.trace(stop):
         method(x)
     np.testing.assert_array_equal(method(x)[0], want)
+
+
+# ---- JSON, and stdin for a file --------------------------------------------------------------------------------------
+
+
+def test_every_command_that_reads_a_program_speaks_json_and_takes_stdin():
+    content = LENET.read_bytes()
+    status, out, _ = command("run", "-", "--json", stdin=content)
+    assert status == 0 and json.loads(out)["method"] == "forward"
+    status, out, _ = command("check", "-", "--json", stdin=content)
+    assert status == 0 and json.loads(out)["can_run"] is True and json.loads(out)["methods"][0]["memory_peak"] > 0
+    status, out, _ = command("inspect", "-", "--json", "--sizes", "--instructions", stdin=content)
+    found = json.loads(out)
+    assert status == 0 and found["file_size"] == len(content) and len(found["methods"][0]["instructions"]) == 13
+    assert command("inspect", "-", "--plan", "--sizes", stdin=content)[0] == 0
+
+
+def test_check_says_what_is_missing_in_json():
+    status, out, _ = command("check", CORPUS.parent / "data/prefill_decode.pte", "--json", "--method", "decode")
+    assert status == 2  # no such option
+    status, out, _ = command("check", CORPUS.parent / "data/backends.pte", "--json")
+    report = json.loads(out)
+    assert status == 1 and not report["can_run"]
+    problems = [p for method in report["methods"] for p in method["problems"]]
+    assert problems and all(method["memory_peak"] is None for method in report["methods"] if method["problems"])
+
+
+def test_run_looks_inside_in_json(tmp_path):
+    status, out, _ = command("run", LENET, "--dump", tmp_path / "d", "--check-finite", "--json")
+    report = json.loads(out)
+    assert status == 0 and len(report["results"]) == 19 and report["first_not_finite"] is None
+    assert np.load(tmp_path / "d" / report["results"][-1]["file"]).shape == tuple(report["results"][-1]["shape"])
+    np.save(tmp_path / "x.npy", np.full((2, 1, 28, 28), np.inf, np.float32))
+    status, out, _ = command("run", LENET, "--check-finite", "--json", "--input", f"0={tmp_path / 'x.npy'}")
+    first = json.loads(out)["first_not_finite"]
+    assert status == 1 and (first["instruction"], first["name"]) == (0, "aten::convolution.out")
+
+
+def test_sizes_list_payloads():
+    status, out, _ = command("inspect", CORPUS / "x_mobilenetv2.pte", "--sizes", "--json")
+    sizes = json.loads(out)["sizes"]
+    assert status == 0 and sizes["payloads"][0]["backend"] == "XnnpackBackend" and sizes["payloads"][0]["bytes"] > 0
+    assert {"delegate", "named"} <= {s["kind"] for s in sizes["segments"]}

@@ -3,8 +3,9 @@
 A command module has `add_parser(subparsers)`, which adds its parser, and `run(args) -> int`, which gives the exit status. It prints results
 to stdout; failures are exceptions, which come out here as one clear line on stderr.
 
-Exit statuses: 0 done, or the answer is yes; 1 the answer is no (`check`: it can't run, `diff`: they differ, `conformance`: checks failed);
-2 a wrong command line, or a failure; 3 a file that can't be read or written, such as one that is not there; 130 interrupted.
+Exit statuses: 0 done, or the answer is yes; 1 the answer is no (`check`: it can't run; `verify`, `compare`, `diff`: they differ;
+`conformance`: checks failed); 2 a wrong command line, or a failure; 3 a file that can't be read or written, such as one that is not
+there; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from etude import EtudeError, __version__
 
 NO, FAILED, NO_FILE, INTERRUPTED, NO_READER = 1, 2, 3, 130, 141
 
-_EXIT_STATUSES = "exit status: 0 done, or yes; 1 no (check, diff, conformance); 2 failed; 3 a file can't be read or written"
-_COMMANDS = ("run", "generate", "inspect", "check", "compare", "merge", "extract", "diff", "options", "conformance", "config")
+_EXIT_STATUSES = (
+    "exit status: 0 done, or yes; 1 no (check, verify, compare, diff, conformance); 2 failed; 3 a file can't be read or written"
+)
+_COMMANDS = (
+    "run", "generate", "inspect", "check", "verify", "compare", "merge", "extract", "diff", "options", "conformance", "config",
+)  # fmt: skip
 
 
 def _modules() -> dict[str, ModuleType]:

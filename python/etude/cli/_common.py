@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import etude
@@ -18,9 +22,21 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="FILE.ptd", action="append", default=[], help="external data; may be repeated")
 
 
-def open_program(args: argparse.Namespace, threads: int | None = None) -> etude.Program:
-    """The program that `add_program`'s arguments name, with the plugins and options of `add_options`, where the command has these."""
-    source = sys.stdin.buffer.read() if args.program == "-" else args.program
+def source_of(args: argparse.Namespace) -> str | bytes:
+    """What `add_program`'s arguments name: a path, or the content of stdin, which is read once."""
+    if args.program != "-":
+        return str(args.program)
+    if "stdin" not in args:
+        args.stdin = sys.stdin.buffer.read()
+    return bytes(args.stdin)
+
+
+def open_program(args: argparse.Namespace, threads: int | None = None, content: bytes | None = None) -> etude.Program:
+    """The program that `add_program`'s arguments name, with the plugins and options of `add_options`, where the command has these.
+
+    `content` is its bytes, where they are known already.
+    """
+    source = source_of(args) if content is None else content
     if "library" not in args:
         return etude.load(source, data_path=args.data, threads=threads)
     runtime = open_runtime(args, threads)
@@ -54,6 +70,42 @@ def progress(items: Sequence[Any], what: str) -> Iterator[Any]:
         yield item
     if shown:
         print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A line on stderr that says for how long something has been going on: only on a terminal, and only after a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done, begun = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not done.wait(1):
+            print(f"\r{what}: {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        if time.monotonic() - begun > 1:
+            print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def print_json(value: object) -> None:
+    """A value as JSON on stdout. JSON has no NaN and no infinities: they are the words "nan", "inf" and "-inf"."""
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def bytes_text(size: int) -> str:

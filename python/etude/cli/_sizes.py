@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import etude
+from etude.emit.model import Program as Model
 
 
 def constants_of(program: etude.Program) -> list[dict[str, Any]]:
@@ -27,8 +28,18 @@ def constants_of(program: etude.Program) -> list[dict[str, Any]]:
 
 def segments_of(program: etude.Program) -> list[dict[str, Any]]:
     """Segments of the file, largest first."""
-    rows = [{"segment": i, "bytes": s.size, "offset": s.offset} for i, s in enumerate(program.segments)]
+    rows = [{"segment": i, "kind": s.kind, "bytes": s.size, "offset": s.offset} for i, s in enumerate(program.segments)]
     return sorted(rows, key=lambda row: -row["bytes"])
+
+
+def payloads_of(model: Model) -> list[dict[str, Any]]:
+    """What delegates are given, a row for each delegate, largest first; equal ones may be stored once."""
+    rows = [
+        {"method": method.name, "delegate": i, "backend": delegate.backend, "bytes": len(delegate.payload)}
+        for method in model.methods
+        for i, delegate in enumerate(method.delegates)
+    ]
+    return sorted(rows, key=lambda row: -int(str(row["bytes"])))
 
 
 def memory_of(program: etude.Program) -> list[dict[str, Any]]:
@@ -36,22 +47,28 @@ def memory_of(program: etude.Program) -> list[dict[str, Any]]:
     return [{"method": name, **{k: int(v) for k, v in program.memory(name)._asdict().items()}} for name in program]
 
 
-def sizes(program: etude.Program) -> dict[str, Any]:
-    """All of it, for JSON."""
-    return {"constants": constants_of(program), "segments": segments_of(program), "memory": memory_of(program)}
+def sizes(program: etude.Program, model: Model) -> dict[str, Any]:
+    """All of it, for JSON; `model` is the same program, as the file tools read it."""
+    found = {"constants": constants_of(program), "payloads": payloads_of(model)}
+    return found | {"segments": segments_of(program), "memory": memory_of(program)}
 
 
-def sizes_text(program: etude.Program, *, limit: int = 20) -> str:
+def sizes_text(program: etude.Program, model: Model, *, limit: int = 20) -> str:
     """All of it, for reading."""
-    found = sizes(program)
+    found = sizes(program, model)
     total = sum(row["bytes"] for row in found["constants"])
     lines = [f"constants: {len(found['constants'])}, {total:,} bytes"]
     for row in found["constants"][:limit]:
         lines.append(f"  {row['bytes']:>12,}  {row['type']:<28} {row['name']}  {row['method']}, {row['use']}")
     if len(found["constants"]) > limit:
         lines.append(f"  … {len(found['constants']) - limit} more (--json lists all)")
+    if found["payloads"]:
+        lines.append(f"payloads of delegates: {len(found['payloads'])}, {sum(r['bytes'] for r in found['payloads']):,} bytes")
+    for row in found["payloads"][:limit]:
+        lines.append(f"  {row['bytes']:>12,}  {row['backend']}, {row['method']}, delegate {row['delegate']}")
     lines.append(f"segments of the file: {len(found['segments'])}, {sum(r['bytes'] for r in found['segments']):,} bytes")
-    lines += [f"  {row['bytes']:>12,}  segment {row['segment']} at byte {row['offset']:,}" for row in found["segments"][:limit]]
+    for row in found["segments"][:limit]:
+        lines.append(f"  {row['bytes']:>12,}  segment {row['segment']} ({row['kind']}) at byte {row['offset']:,}")
     if len(found["segments"]) > limit:
         lines.append(f"  … {len(found['segments']) - limit} more")
     for row in found["memory"]:

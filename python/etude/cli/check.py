@@ -9,7 +9,7 @@ import argparse
 
 import etude
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, bytes_text, open_program
+from etude.cli._common import add_program, bytes_text, open_program, print_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,20 +17,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("check", help="can this build run a program? lists all that is missing", description=__doc__)
     add_program(parser)
     add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check each method and say what stands in its way."""
     program = open_program(args)
-    failed = 0
-    for name in program:
-        problems = find_problems(program, name)
-        failed += bool(problems)
-        if problems:
-            print(f"{name}: can't run")
-            print("\n".join(f"  {problem}" for problem in problems))
+    found = {name: find_problems(program, name) for name in program}
+    peaks = {name: None if problems else program.memory(name).peak for name, problems in found.items()}
+    failed = any(found.values())
+    if args.json:
+        methods = [{"name": n, "can_run": not p, "problems": p, "memory_peak": peaks[n]} for n, p in found.items()]
+        print_json({"can_run": not failed, "methods": methods})
+        return 1 if failed else 0
+    for name, problems in found.items():
+        peak = peaks[name]
+        if peak is None:
+            print("\n".join([f"{name}: can't run", *(f"  {problem}" for problem in problems)]))
         else:
-            print(f"{name}: can run, with {bytes_text(program.memory(name).peak)} of memory")
+            print(f"{name}: can run, with {bytes_text(peak)} of memory")
     return 1 if failed else 0
 
 

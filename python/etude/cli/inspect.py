@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
 import shutil
 import sys
@@ -14,7 +12,7 @@ from typing import Any
 
 import etude
 from etude.cli._backends import add_libraries
-from etude.cli._common import add_program, bytes_text, open_program
+from etude.cli._common import add_program, bytes_text, open_program, print_json, source_of
 from etude.cli._sizes import sizes, sizes_text
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
@@ -49,19 +47,19 @@ def run(args: argparse.Namespace) -> int:
     if args.svg:
         check_writable(args.svg)
     details = args.instructions or args.plan or args.shared or args.traces or args.svg
-    program = read_program(args.program) if details else None
+    program = read_program(source_of(args)) if details else None
     methods = [] if program is None else _chosen(program, args.method)
     if args.svg:
         write_files({args.svg: plan_svg(*methods).encode()})
     if args.sizes and not args.json:
-        print(sizes_text(open_program(args)))
+        print(sizes_text(open_program(args), read_program(source_of(args))))
         if program is None:
             return 0
         print()
     if args.json:
-        print(json.dumps(_finite(_report(args, program)), indent=2, allow_nan=False))
+        print_json(_report(args, program))
     elif program is None:
-        print("\n".join(_lines(describe(open_program(args), args.program, args.method), _line_width())))
+        print("\n".join(_lines(describe(open_program(args), args, args.method), _line_width())))
     else:
         print("\n\n".join(part for part in _parts(args, program, methods) if part))
     return 0
@@ -107,9 +105,9 @@ def _instructions(method: Method) -> str:
 
 
 def _report(args: argparse.Namespace, program: Program | None) -> dict[str, Any]:
-    report = describe(open_program(args), args.program, args.method)
+    report = describe(open_program(args), args, args.method)
     if args.sizes:
-        report["sizes"] = sizes(open_program(args))
+        report["sizes"] = sizes(open_program(args), read_program(source_of(args)))
     if program is None:
         return report
     for entry in report["methods"]:
@@ -127,21 +125,13 @@ def _report(args: argparse.Namespace, program: Program | None) -> dict[str, Any]
     return report
 
 
-def _finite(value: Any) -> Any:
-    """The same with "inf", "-inf" and "nan" for the numbers that JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def describe(program: etude.Program, path: str, methods: list[str] | None = None) -> dict[str, Any]:
+def describe(program: etude.Program, args: argparse.Namespace, methods: list[str] | None = None) -> dict[str, Any]:
     """All that the program says of itself, or of some of its methods, as plain values. Sizes are in bytes."""
+    source = source_of(args)
     names = list(program) if methods is None else list(dict.fromkeys(methods))
     return {
-        "file": path,
-        "file_size": os.path.getsize(path),
+        "file": args.program,
+        "file_size": len(source) if isinstance(source, bytes) else os.path.getsize(source),
         "methods": [_method(program.metadata(name)) for name in names],
         "segments": [segment._asdict() for segment in program.segments],
         "missing_operators": program.missing_operators(),

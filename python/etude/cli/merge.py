@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from etude.cli._common import busy, progress
 from etude.emit.errors import MergeError
 from etude.emit.files import check_writable
 from etude.emit.merge import MergeReport, Source, merge_programs
@@ -35,12 +36,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Merge, and print what was shared."""
     check_writable(args.output)
-    sources = [Source(path, read_program(path)) for path in args.programs]
+    sources = [Source(path, read_program(path)) for path in progress(args.programs, "reading")]
     renames = _renames(args.rename, sources)
     sources = [Source(s.label, s.program, rename) for s, rename in zip(sources, renames)]
     merging, writing = MergeReport(), WriteReport()
-    merged = merge_programs(sources, state="separate" if args.separate_state else "by-name", report=merging)
-    write_program(merged, args.output, report=writing)
+    with busy("merging"):
+        merged = merge_programs(sources, state="separate" if args.separate_state else "by-name", report=merging)
+        write_program(merged, args.output, report=writing)
     read = sum(os.path.getsize(path) for path in args.programs)
     print(f"{args.output}: {len(merged.methods)} methods from {len(sources)} files, {read} bytes read")
     print(writing)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import statistics
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 import etude
 from etude import intermediates
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, bytes_text, open_program, pick_method, progress
+from etude.cli._common import add_program, busy, bytes_text, open_program, pick_method, print_json, progress
 from etude.cli._inputs import add_inputs, read_inputs
 from etude.dtypes import describe
 from etude.emit.files import check_writable, write_files
@@ -62,10 +62,11 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.profile)
     quiet = args.json or path == "-"
     started = time.perf_counter()
-    program = open_program(args, args.threads if args.threads != 1 else None)
-    opened = time.perf_counter()
     every = args.dump or args.check_finite  # a result that is computed at load is looked at, too
-    method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None)
+    with busy("loading"):
+        program = open_program(args, args.threads if args.threads != 1 else None)
+        opened = time.perf_counter()
+        method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None)
     method.set_seed(args.seed)
     loaded = time.perf_counter()
     inputs = read_inputs(method, args, quiet=quiet)
@@ -87,14 +88,16 @@ def run(args: argparse.Namespace) -> int:
         np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
         if path == "-":
             sys.stdout.buffer.write(file.getvalue())
+            if profile is not None:
+                _show_profile(profile, args, sys.stderr)
             return 0
         write_files({path: file.getvalue()})
     if args.json:
-        print(json.dumps(report | ({} if profile is None else {"profile": profile.to_dict()}), indent=2))
+        print_json(report | ({} if profile is None else {"profile": profile.to_dict()}))
     else:
         _print(report, path)
     if profile is not None:
-        _show_profile(profile, args)
+        _show_profile(profile, args, sys.stderr if args.json else sys.stdout)
     return 0
 
 
@@ -110,14 +113,15 @@ def _print(report: dict[str, Any], path: str | None) -> None:
         print(f"wrote {path}")
 
 
-def _show_profile(profile: etude.Profile, args: argparse.Namespace) -> None:
+def _show_profile(profile: etude.Profile, args: argparse.Namespace, to: TextIO) -> None:
+    """The tables; `to` is stderr where stdout is for programs to read."""
     if not args.json:
-        print(f"\n{profile.table()}")
+        print(f"\n{profile.table()}", file=to)
         if not args.profile:
-            print(f"\n{profile.table('instruction', limit=40)}")
+            print(f"\n{profile.table('instruction', limit=40)}", file=to)
     if args.profile:
         profile.save(args.profile)
-        print(f"wrote {args.profile}", file=sys.stderr if args.json else sys.stdout)
+        print(f"wrote {args.profile}", file=to)
 
 
 def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Namespace) -> int:
@@ -131,8 +135,13 @@ def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Name
             str(folder / f"{result.key}.npy"): _npy(result.array) for result in results
         }
         write_files(files | {str(folder / "results.txt"): "".join(f"{line}\n" for line in lines).encode()})
-        print(f"wrote {len(results)} results to {folder}: see results.txt there")
+        if not args.json:
+            print(f"wrote {len(results)} results to {folder}: see results.txt there")
     first = intermediates.first_not_finite(results) if args.check_finite else None
+    if args.json:
+        rows = [_result(r) | ({"file": f"{r.key}.npy"} if args.dump is not None else {}) for r in results]
+        print_json({"method": method.name, "results": rows, "first_not_finite": None if first is None else _result(first)})
+        return 0 if first is None else 1
     if first is not None:
         place = f"instruction {first.instruction} ({first.name})"
         print(f"{place} is the first that makes what is not finite: value %{first.value}, {first.summary}")
@@ -140,6 +149,11 @@ def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Name
     if args.check_finite:
         print(f"all {len(results)} results are finite")
     return 0
+
+
+def _result(result: intermediates.Result) -> dict[str, Any]:
+    numbered = {"instruction": result.instruction, "name": result.name or "move", "value": result.value, "run": result.run}
+    return numbered | asdict(result.summary)
 
 
 def _npy(array: Array | None) -> bytes:
