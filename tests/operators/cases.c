@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inflate.h"
+
 /* ---- reading ---- */
 
 static void broken(const case_file *file, const char *what) {
@@ -126,12 +128,17 @@ bool open_cases(const char *folder, const char *operator_name, pool *memory, cas
   if (stream == NULL) return false;
   if (fseek(stream, 0, SEEK_END) == 0) size = ftell(stream);
   if (size < 0 || fseek(stream, 0, SEEK_SET) != 0) broken(out, "can't be read");
-  out->bytes = pool_take(memory, (size_t)size);
-  if (fread(out->bytes, 1, (size_t)size, stream) != (size_t)size) broken(out, "can't be read");
+  uint8_t *packed = pool_take(memory, (size_t)size);
+  if (fread(packed, 1, (size_t)size, stream) != (size_t)size) broken(out, "can't be read");
   fclose(stream);
-  out->at = out->bytes;
-  out->end = out->bytes + size;
-  if (memcmp(take_bytes(out, 8), "ETUDEV1\n", 8) != 0) broken(out, "is no file of test vectors");
+  out->at = packed;
+  out->end = packed + size;
+  if (memcmp(take_bytes(out, 8), "ETUDEV2\n", 8) != 0) broken(out, "is no file of test vectors");
+  const size_t content = (size_t)take_number(out, 4);
+  uint8_t *bytes = pool_take(memory, content);
+  if (!inflate(out->at, (size_t)(out->end - out->at), bytes, content)) broken(out, "does not decompress");
+  out->at = bytes;
+  out->end = bytes + content;
   out->count = (uint32_t)take_number(out, 4);
   return true;
 }

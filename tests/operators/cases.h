@@ -40,8 +40,7 @@ typedef struct test_case {
 
 /* A file in memory. */
 typedef struct case_file {
-  uint8_t *bytes;
-  const uint8_t *at, *end;
+  const uint8_t *at, *end; /* decompressed */
   const char *path;
   uint32_t count; /* cases */
 } case_file;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,10 @@ class Reader:
         return [kind, *[item() for _ in range(count)]]
 
     def cases(self) -> list[Any]:
-        assert self.take_bytes(8) == b"ETUDEV1\n"
+        assert self.take_bytes(8) == b"ETUDEV2\n"
+        size = self.take("I")
+        self.data, self.at = zlib.decompress(self.data[self.at :], -15), 0
+        assert len(self.data) == size
         made = []
         for _ in range(self.take("I")):
             label, verdict, rtol, atol, count = self.text(), *self.take("BddB")

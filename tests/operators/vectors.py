@@ -2,7 +2,8 @@
 
 A file holds the calls of one operator ("aten::add.out" in aten-add.out.vec). All numbers are little-endian:
 
-    file      "ETUDEV1\\n", u32 number of cases, the cases
+    file      "ETUDEV2\\n", u32 bytes of the contents, the contents as DEFLATE data (RFC 1951)
+    contents  u32 number of cases, the cases
     case      text label; u8 verdict (0 computes, 1 PyTorch refuses, 2 may be refused, or computes this);
               f64 rtol, f64 atol; u8 number of arguments, the arguments
     text      u16 bytes, the bytes
@@ -21,6 +22,7 @@ A file holds the calls of one operator ("aten::add.out" in aten-add.out.vec). Al
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import zlib
@@ -208,15 +210,20 @@ class Draw:
         if dtype == torch.bool:
             made = torch.from_numpy(np.asarray(self.rng.integers(0, 2, shape))).to(torch.bool)
         elif dtype.is_complex:
-            parts = self.rng.uniform(low, high, (2, *shape))
+            parts = self.short(low, high, (2, *shape))
             made = torch.complex(torch.from_numpy(np.asarray(parts[0])), torch.from_numpy(np.asarray(parts[1]))).to(dtype)
         elif dtype.is_floating_point:
-            made = torch.from_numpy(np.asarray(self.rng.uniform(low, high, shape))).to(dtype)
+            made = torch.from_numpy(self.short(low, high, shape)).to(dtype)
         else:
             least = max(low, 0) if dtype in (torch.uint8, *WIDE_UNSIGNED) else low
             whole = np.asarray(self.rng.integers(int(np.ceil(least)), max(int(high), int(np.ceil(least))) + 1, shape))
             made = torch.from_numpy(whole).to(dtype)
         return laid(made, order)
+
+    def short(self, low: float, high: float, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers of some 12 binary digits, which pack well; half types still have to round them."""
+        step = 2.0 ** math.floor(math.log2((high - low) / 4096)) if high > low else 1.0
+        return np.asarray(np.maximum(np.floor(self.rng.uniform(low, high, shape) / step) * step, low))
 
     def edges(self, dtype: torch.dtype) -> torch.Tensor:
         """The numbers where arithmetic breaks, in a drawn order."""
@@ -583,10 +590,11 @@ def file_name(operator: str) -> str:
 
 
 def file_bytes(cases: list[Case]) -> bytes:
-    data = b"ETUDEV1\n" + struct.pack("<I", len(cases))
+    data = struct.pack("<I", len(cases))
     for c in cases:
         data += text_bytes(c.label) + struct.pack("<BddB", c.verdict, c.rtol, c.atol, len(c.arguments)) + b"".join(c.arguments)
-    return data
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return b"ETUDEV2\n" + struct.pack("<I", len(data)) + deflate.compress(data) + deflate.flush()
 
 
 # ---- makers ----

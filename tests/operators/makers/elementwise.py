@@ -26,8 +26,10 @@ def base(name: str) -> str:
 )
 def unary(call, draw, name):
     for dtype in ALL:
+        # PyTorch computes silu of complex numbers in their own precision, near where it has poles.
+        near = {"rtol": 1e-5} if name == "aten::silu.out" and dtype == torch.complex64 else {}
         for shape in SHAPES:
-            call(draw.tensor(shape, dtype))
+            call(draw.tensor(shape, dtype), **near)
         # PyTorch's exp2 loses the phase of large numbers, and its sgn of infinities depends on the dtype.
         if not (dtype in COMPLEX and name in ("aten::exp2.out", "aten::sgn.out")):
             call(draw.edges(dtype), **({"atol": 2e-5} if dtype in COMPLEX else {}))

@@ -100,7 +100,7 @@ def cdist(call, draw, name):
             ((1, 3, 4), (2, 1, 4)),
             ((3, 0), (2, 0)),
             ((0, 4), (2, 4)),
-            ((30, 9), (27, 9)),
+            ((30, 9), (2, 9)),
         ):
             for p in (0.0, 1.0, 2.0, 3.0, 0.5, float("inf")):
                 call(draw.tensor(a, dtype), draw.tensor(b, dtype), p, None, **({"atol": 2e-3, "rtol": 1e-4} if a[0] == 30 else near(dtype)))
