@@ -1,6 +1,7 @@
 /*
  * The crossing between Python and C: one C call per execution, and results flattened into one plain struct, so
- * that Python reads fields instead of following pointers. Uses nothing but the public headers.
+ * that Python reads fields instead of following pointers. And signals, which Python handles between its own
+ * instructions, while C executes. Uses the public headers, and Python's threads.
  */
 #ifndef ETUDE_PYTHON_CALL_H_
 #define ETUDE_PYTHON_CALL_H_
@@ -99,6 +100,31 @@ static etude_status etude_call(etude_method *method, const etude_value *inputs, 
     }
   }
   return status;
+}
+
+/* Nanoseconds between two looks for signals: taking the GIL may make an execution wait for other threads. */
+#define ETUDE_SIGNALS_EVERY 50000000u
+
+/* When signals are looked for next, by the clock of the hooks, and the one thread that handles them (main's ident). */
+typedef struct etude_signals {
+  const etude_hooks *hooks;
+  uint64_t next;
+  unsigned long thread;
+} etude_signals;
+
+/* Run the handlers of signals that came; has one raised an exception? cffi defines it after this header. */
+static bool etude_py_handle_signals(void);
+
+/* For etude_method_set_interrupt; @p self is an etude_signals. */
+static bool etude_signals_came(void *self) {
+  etude_signals *signals = (etude_signals *)self;
+  const etude_hooks *hooks = signals->hooks;
+  const uint64_t now = hooks->clock != NULL ? hooks->clock(hooks->self) : 0;
+  if (now < signals->next || PyThread_get_thread_ident() != signals->thread) {
+    return false;
+  }
+  signals->next = now + ETUDE_SIGNALS_EVERY;
+  return etude_py_handle_signals();
 }
 
 #endif /* ETUDE_PYTHON_CALL_H_ */

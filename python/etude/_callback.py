@@ -63,7 +63,7 @@ def guarded(what: str, error: CData, function: Callable[..., object], *arguments
 
 
 def lost(kind: type[BaseException], exception: BaseException, trace: TracebackType) -> None:
-    """An interrupt outside of `reported`; C gets the function's error value."""
+    """What a signal handler raised, outside of `reported`; C gets the function's error value."""
     _pending.enter()
     _pending.note("", exception)
     _pending.leave()

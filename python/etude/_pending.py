@@ -14,11 +14,16 @@ from etude.errors import EtudeBackendError, EtudeError
 
 
 class Note(NamedTuple):
-    """An exception, and the text with which it was reported to C."""
+    """An exception, and the text with which it was reported to C; none where a signal handler raised it."""
 
     depth: int
     text: str
     exception: BaseException
+
+    @property
+    def interrupts(self) -> bool:
+        """Is it to be raised as it is, like KeyboardInterrupt, and not as the cause of an error?"""
+        return not self.text or not isinstance(self.exception, Exception)
 
 
 class _Notes(threading.local):
@@ -61,12 +66,12 @@ def _take(start: int) -> list[Note]:
 def settle(start: int = 0, *, complain: bool = False) -> None:
     """A call came back without a status that tells of trouble: forget what was noted since `start`.
 
-    KeyboardInterrupt and its like are raised all the same; with `complain`, so is any other exception, as the cause of an
-    EtudeBackendError. For calls that have no status.
+    KeyboardInterrupt and its like, and what signal handlers raised, are raised all the same; with `complain`, so is any other exception,
+    as the cause of an EtudeBackendError. For calls that have no status.
     """
     found = _take(start)
     for item in found:
-        if not isinstance(item.exception, Exception):
+        if item.interrupts:
             raise item.exception
     if found and complain:
         raise EtudeBackendError(found[0].text) from found[0].exception
@@ -76,7 +81,7 @@ def explain(error: EtudeError) -> BaseException:
     """A call failed with `error`: what to raise. The noted exception is its cause, or, if it is none to be handled, raised itself."""
     found = _take(0)
     for item in found:
-        if not isinstance(item.exception, Exception):
+        if item.interrupts:
             return item.exception
     told = [item for item in found if item.text in str(error)] or found
     if told:

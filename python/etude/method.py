@@ -14,7 +14,7 @@ from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, whole
 from etude.errors import EtudeError, EtudeStateError, EtudeTypeError, EtudeValueError
 from etude.metadata import MemoryReport, MethodMeta, TensorInfo, new_sized, value_infos
 from etude.options import Explanation, OptionTable, effective_options, explain_option
-from etude.state import State
+from etude.state import Buffers, State
 from etude.tracing import Trace, Watch
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Method(Uncopied):
         self._crossing: tuple[Any, ...] = (
             self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
         )  # fmt: skip
+        self._state: Buffers | None = None  # when first asked for
         self._watch: object = None
         handle.keep(self._slots)
 
@@ -148,11 +149,22 @@ class Method(Uncopied):
         """`method(x, y)` is `method.execute([x, y])`."""
         return self.execute(inputs, out=out, copy=copy, strict=strict, outputs=outputs)
 
+    def cancel(self) -> None:
+        """End the execution that is going on, within an instruction too, with an EtudeCancelledError; where there is none, the next one.
+
+        For any thread, or a signal handler. Afterwards the method works as before, but for what was written to state buffers by then.
+        Ctrl-C needs none of this: it ends what the main thread executes with a KeyboardInterrupt; so does whatever a signal handler raises.
+        """
+        with self._held() as pointer:
+            lib.etude_method_cancel(pointer)
+
     @property
     def state(self) -> State:
         """The named state buffers: a mapping from names to arrays."""
         with self._held() as pointer:
-            return State(pointer, self)
+            if self._state is None:
+                self._state = Buffers(pointer)
+            return State(pointer, self, self._state)
 
     def set_seed(self, seed: int) -> None:
         """Start the method's random numbers (rand, dropout, …) anew from `seed`, 0 to 2**64 - 1.

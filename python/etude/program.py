@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from etude import _context, _pending
+from etude import _context, _pending, _signals
 from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
@@ -130,6 +130,7 @@ class Program(Uncopied):
             error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
         loaded = Handle(pointer[0], lib.etude_method_free, handle)
         loaded.before_free(endings)
+        loaded.keep(_signals.watch(pointer[0], handle.parent.pointer))
         try:
             _pending.settle()
             if rows.keys:  # C is as lenient as the program was loaded, at least

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,25 @@ Array = np.ndarray[Any, Any]
 _ALL = 2**32 - 1
 
 
+_SHOWN = 20  # names in a message
+
+
+class Buffers:
+    """The state buffers of a loaded method, as C has them: looked up once, and in one pass, since C searches its values for each."""
+
+    def __init__(self, pointer: CData) -> None:
+        """Of an etude_method."""
+        error = ErrorBlock()
+        name = ffi.new("char const **")
+        count = lib.etude_method_state_count(pointer)
+        self.numbers: dict[str, int] = {}
+        #: their memory stays where it is while the method is loaded
+        self.tensors = ffi.new("etude_tensor[]", max(count, 1))
+        for i in range(count):
+            error.check(lib.etude_method_state(pointer, i, name, ffi.addressof(self.tensors, i), error.pointer))
+            self.numbers[text(name[0])] = i
+
+
 class State(Uncopied, Mapping[str, Array]):
     """State buffers by name, such as the caches of a language model.
 
@@ -27,16 +47,10 @@ class State(Uncopied, Mapping[str, Array]):
     program was loaded. Names and number are fixed. Methods that share a buffer by the file's plan see each other's writes.
     """
 
-    def __init__(self, pointer: CData, method: Method) -> None:
+    def __init__(self, pointer: CData, method: Method, buffers: Buffers) -> None:
         """The state of a loaded method, which is kept alive; `pointer` is its etude_method."""
-        self._pointer, self._method = pointer, method
+        self._pointer, self._method, self._tensors, self._index = pointer, method, buffers.tensors, buffers.numbers
         self._error = ErrorBlock()
-        self._index: dict[str, int] = {}
-        name = ffi.new("char const **")
-        tensor = ffi.new("etude_tensor *")
-        for i in range(lib.etude_method_state_count(pointer)):
-            self._error.check(lib.etude_method_state(pointer, i, name, tensor, self._error.pointer))
-            self._index[text(name[0])] = i
 
     @property
     def names(self) -> list[str]:
@@ -78,21 +92,21 @@ class State(Uncopied, Mapping[str, Array]):
 
     def _find(self, name: str) -> int:
         if name not in self._index:
-            known = ", ".join(repr(n) for n in self._index) or "none"
-            raise EtudeKeyError(f"method '{self._method.name}' has no state buffer {name!r}; it has: {known}")
+            raise EtudeKeyError(f"method '{self._method.name}' has no state buffer {name!r}; it has: {self._known(repr)}")
         return self._index[name]
 
     def _view(self, name: str) -> tuple[Array, int]:
         value = ffi.new("etude_value *")
-        tensor = ffi.new("etude_tensor *")
-        label = ffi.new("char const **")
-        index = self._find(name)
-        self._error.check(lib.etude_method_state(self._pointer, index, label, tensor, self._error.pointer))
         value.tag = lib.ETUDE_VALUE_TENSOR
-        getattr(value, "as").tensor = tensor
+        getattr(value, "as").tensor = ffi.addressof(self._tensors, self._find(name))
         result = ffi.new("etude_result *")
         lib.etude_result_read(value, result)
         return tensor_view(result), result.scalar_type
 
+    def _known(self, write: Callable[[str], str]) -> str:
+        shown = ", ".join(write(name) for name in islice(self._index, _SHOWN))
+        more = len(self._index) - _SHOWN
+        return f"{shown}, and {more} more" if more > 0 else shown or "none"
+
     def __repr__(self) -> str:
-        return f"<etude.State of method '{self._method.name}': {', '.join(self._index) or 'empty'}>"
+        return f"<etude.State of method '{self._method.name}': {self._known(str) if self._index else 'empty'}>"

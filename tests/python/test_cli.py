@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import etude
-from paths import CORPUS, PROGRAMS
+from paths import CORPUS, DATA, PROGRAMS
 
 AFFINE = str(PROGRAMS / "affine.pte")
 
@@ -198,3 +198,15 @@ def test_files_of_inputs_that_are_none(tmp_path):
 @pytest.mark.parametrize("count", ["0", "-1", "x"])
 def test_repeat_is_a_count(count):
     assert "whole number from 1" in run("run", AFFINE, f"--repeat={count}", status=2)
+
+
+def test_limits():
+    days = DATA / "one_kernel_for_days.pte"  # one instruction
+    assert "limit of work, 1000, is used up" in run("run", days, "--work-limit", 1000, status=2)
+    loop = DATA / "endless_heavy_loop.pte"
+    assert "the limit of 1 instructions" in run("run", loop, "--instruction-limit", 1, status=2)
+    assert "the limit of work" in run("compare", loop, loop, "--work-limit", 1000, status=2)
+    assert "needs 134218680 bytes of memory, the limit is 1000" in run("check", loop, "--memory-limit", 1000, status=1)
+    assert "a whole number from 0" in run("run", loop, "--work-limit", "lots", status=2)
+    run("run", AFFINE, "--work-limit", 10**6, "--instruction-limit", 10, "--memory-limit", 10**6)
+    run("run", AFFINE, "--work-limit", 0, "--instruction-limit", 0, "--memory-limit", 0)

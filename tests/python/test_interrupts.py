@@ -1,15 +1,19 @@
-"""Exceptions from signal handlers, as Ctrl-C raises them, at any point of a call: the next call is as if nothing had been."""
+"""Exceptions from signal handlers, as Ctrl-C raises them, at any point of a call, C included: the next call is as if nothing had been."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 
 import etude
-from paths import PROGRAMS
+from etude.emit import ProgramBuilder, spec
+from paths import DATA, PROGRAMS
 
 
 class Interrupt(BaseException):
@@ -99,3 +103,122 @@ def test_outputs_in_the_callers_memory(alarms):
 def test_memory_and_state(alarms):
     method = etude.load(PROGRAMS / "affine.pte")["forward"]
     check(alarms, lambda: method.memory, lambda: method.memory)
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def pool(request):
+    """A method of one kernel: the mean of each window of 600 x 600. Minutes for an input of 1200 x 1200, no time for one of 600 x 600."""
+    builder = ProgramBuilder()
+    made = builder.method("forward")
+    x = made.input("float32", [1, 1, 1200, 1200], dynamic=True)
+    looks = spec("float32", [1, 1, 601, 601], dynamic=True)
+    y = made.call("aten::avg_pool2d.out", x, [600, 600], [1, 1], [0, 0], False, True, None, out=looks)
+    made.output(y)
+    method = etude.load(builder.to_bytes(), threads=request.param)["forward"]
+    rescue = threading.Timer(30, method.cancel)  # so that a fault fails the test instead of stopping it
+    rescue.start()
+    yield method
+    rescue.cancel()
+
+
+LONG = np.ones((1, 1, 1200, 1200), np.float32)
+
+
+def works(method):
+    x = np.arange(360000, dtype=np.float32).reshape(1, 1, 600, 600) / 360000
+    np.testing.assert_allclose(method(x)[0], x.mean(dtype=np.float64).reshape(1, 1, 1, 1), rtol=1e-4)
+
+
+def test_within_one_kernel(alarms, pool):
+    for delay in (0.01, 0.1, 0.2):
+        assert alarms.interrupt(lambda: pool(LONG), delay)
+        works(pool)
+
+
+def test_handlers_that_raise_nothing_let_it_go_on(pool):
+    """... to its end, or to the next signal; and what is raised may be any exception, and comes out itself."""
+    seen = []
+
+    def handler(number, frame):
+        seen.append(number)
+        if len(seen) == 3:
+            raise TimeoutError("enough")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        with pytest.raises(TimeoutError, match=r"^enough$"):
+            pool(LONG)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(seen) == 3
+    works(pool)
+
+
+def test_the_method_is_in_use_while_a_handler_runs(pool):
+    def handler(number, frame):
+        with pytest.raises(etude.EtudeStateError, match="in use"):
+            pool(LONG)
+        with pytest.raises(etude.EtudeStateError, match="in use"):
+            pool.close()
+        pool.cancel()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(etude.EtudeCancelledError):
+            pool(LONG)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    works(pool)
+
+
+def test_cancel_from_another_thread(pool):
+    deadline = threading.Timer(0.1, pool.cancel)
+    deadline.start()
+    with pytest.raises(etude.EtudeCancelledError, match="cancelled"):
+        pool(LONG)
+    works(pool)
+
+
+def test_another_thread_executes_while_signals_come(alarms, pool):
+    """Handlers are the main thread's; what another executes goes on until it is told to end."""
+    caught, over = [], threading.Event()
+
+    def execute():
+        try:
+            pool(LONG)
+        except etude.EtudeError as error:
+            caught.append(error)
+        over.set()
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    assert alarms.interrupt(over.wait, 0.2)
+    assert not over.is_set()
+    pool.cancel()
+    thread.join()
+    assert [type(error) for error in caught] == [etude.EtudeCancelledError]
+    works(pool)
+
+
+def test_among_millions_of_instructions(alarms):
+    """Ten million instructions of a heavy kernel: between, and within."""
+    method = etude.load(DATA / "endless_heavy_loop.pte")["forward"]
+    for _ in range(2):
+        assert alarms.interrupt(method, 0.1)
+
+
+def test_ctrl_c_ends_a_command():
+    """SIGINT itself, to a process of its own: status 130 and no traceback."""
+    command = [sys.executable, "-m", "etude", "run", str(DATA / "endless_heavy_loop.pte")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, errors) == (130, "")

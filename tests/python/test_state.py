@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import etude
+from etude.emit import ProgramBuilder
 from paths import CORPUS
 
 
@@ -100,3 +101,34 @@ def test_no_state():
     state = etude.load(CORPUS / "add.pte")["forward"].state
     assert len(state) == 0 and state.names == []
     state.reset()
+
+
+@pytest.mark.parametrize("count", [100, 200, 400])
+def test_many_buffers_are_looked_up_once(monkeypatch, count):
+    """C searches a method's values for a buffer: that is done once for each, in order, whatever is asked for afterwards."""
+    builder = ProgramBuilder()
+    made = builder.method("forward")
+    for i in range(count):
+        made.output(made.call("aten::add.out", made.state(f"s{i}", "float32", [1]), made.constant(np.ones(1, np.float32))))
+    method = etude.load(builder.to_bytes())["forward"]
+    asked = []
+
+    class Counting:
+        def __getattr__(self, name):
+            function = getattr(real, name)
+            if name == "etude_method_state":
+                return lambda pointer, index, *rest: asked.append(index) or function(pointer, index, *rest)
+            return function
+
+    real = etude.state.lib
+    monkeypatch.setattr(etude.state, "lib", Counting())
+    for name in reversed(list(method.state)):
+        method.state[name] = np.full(1, float(name[1:]), np.float32)
+        with pytest.raises(KeyError) as error:
+            method.state["none"]
+        assert len(str(error.value)) < 400
+    assert asked == list(range(count))
+    assert [float(method.state[f"s{i}"][0]) for i in range(count)] == list(range(count))
+    method.state.reset()
+    assert not any(array.any() for array in method.state.values())
+    assert asked == list(range(count))

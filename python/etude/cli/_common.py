@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import etude
 from etude.cli._backends import open_runtime, set_options
@@ -47,6 +47,34 @@ def open_program(args: argparse.Namespace, threads: int | None = None, content: 
         if backend not in used:  # as the runtime says it of options that are given at load
             raise etude.EtudeValueError(f"options were given for backend {backend!r}, which the program does not use: leave them out")
     return program
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Arguments that bound what a method may take, for files that nobody vouches for."""
+    group = parser.add_argument_group("limits, for files that nobody vouches for (0: the default)")
+    group.add_argument("--work-limit", metavar="N", type=_limit, default=0, help="most work of an execution, in bytes of tensors that "
+                       "instructions take and steps of inner loops (default 2^41, tens of minutes)")  # fmt: skip
+    group.add_argument("--instruction-limit", metavar="N", type=_limit, default=0, help="most instructions of one (default 10,000,000)")
+    group.add_argument("--memory-limit", metavar="BYTES", type=_limit, default=0, help="most memory of the method (default 1 GiB)")
+
+
+class Limits(TypedDict):
+    """Those of `Program.load_method`."""
+
+    work_limit: int
+    instruction_limit: int
+    memory_limit: int
+
+
+def limits(args: argparse.Namespace) -> Limits:
+    """What `add_limits`'s arguments say."""
+    return {"work_limit": args.work_limit, "instruction_limit": args.instruction_limit, "memory_limit": args.memory_limit}
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**64:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, not {text!r}")
+    return int(text)
 
 
 def pick_method(program: etude.Program, name: str | None) -> str:

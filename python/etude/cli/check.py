@@ -9,7 +9,7 @@ import argparse
 
 import etude
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, bytes_text, open_program, print_json
+from etude.cli._common import Limits, add_limits, add_program, bytes_text, limits, open_program, print_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,12 +18,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_program(parser)
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check each method and say what stands in its way."""
     program = open_program(args)
-    found = {name: find_problems(program, name) for name in program}
+    found = {name: find_problems(program, name, limits(args)) for name in program}
     peaks = {name: None if problems else program.memory(name).peak for name, problems in found.items()}
     failed = any(found.values())
     if args.json:
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def find_problems(program: etude.Program, name: str) -> list[str]:
+def find_problems(program: etude.Program, name: str, bounds: Limits) -> list[str]:
     """What keeps method `name` from running here, one line each; empty when nothing does. The method is loaded, not executed."""
     registry = etude.Runtime.get().backend_registry
     problems = [f"missing operator: {operator}" for operator in program.missing_operators(name)]
@@ -50,7 +51,7 @@ def find_problems(program: etude.Program, name: str) -> list[str]:
     if problems:
         return problems
     try:
-        program.load_method(name, fresh=True).close()
+        program.load_method(name, fresh=True, **bounds).close()
     except etude.EtudeError as error:
         return str(error).splitlines()
     return []

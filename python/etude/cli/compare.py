@@ -15,7 +15,7 @@ import numpy as np
 import etude
 from etude import intermediates
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, open_program, pick_method
+from etude.cli._common import add_limits, add_program, limits, open_program, pick_method
 from etude.cli._inputs import add_inputs, read_inputs
 
 Array = np.ndarray[Any, Any]
@@ -33,15 +33,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--rtol", metavar="R", type=float, default=1e-4, help="largest difference, of the largest magnitude (default 1e-4)")
     parser.add_argument("--all", action="store_true", help="list every pair of results, not only those that part")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute both, print what differs."""
     program = open_program(args)
-    method = program.load_method(pick_method(program, args.method), constant_limit=0)  # all results are compared
+    method = program.load_method(pick_method(program, args.method), constant_limit=0, **limits(args))  # all results are compared
     if Path(args.other).suffix == ".npz":
         return _against_file(method, args)
-    other = etude.load(args.other, data_path=args.other_data).load_method(method.name, constant_limit=0)
+    other = etude.load(args.other, data_path=args.other_data).load_method(method.name, constant_limit=0, **limits(args))
     inputs = read_inputs(method, args, quiet=args.json)
     pairs = intermediates.compare(intermediates.record(method, inputs), intermediates.record(other, inputs))
     outputs = _outputs(method.execute(inputs), other.execute(inputs))

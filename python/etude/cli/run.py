@@ -18,7 +18,7 @@ import numpy as np
 import etude
 from etude import intermediates
 from etude.cli._backends import add_options
-from etude.cli._common import add_program, busy, bytes_text, open_program, pick_method, print_json, progress
+from etude.cli._common import add_limits, add_program, busy, bytes_text, limits, open_program, pick_method, print_json, progress
 from etude.cli._inputs import add_inputs, read_inputs
 from etude.dtypes import describe
 from etude.emit.files import check_writable, write_files
@@ -44,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of random numbers (default 0)")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
+    add_limits(parser)
 
 
 def _count(text: str) -> int:
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     with busy("loading"):
         program = open_program(args, args.threads if args.threads != 1 else None)
         opened = time.perf_counter()
-        method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None)
+        method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None, **limits(args))
     method.set_seed(args.seed)
     loaded = time.perf_counter()
     inputs = read_inputs(method, args, quiet=quiet)
