@@ -192,10 +192,9 @@ etude_status etude_method_set_inputs(etude_method *method, const etude_value *va
   return ETUDE_OK;
 }
 
-etude_status etude_method_get_input(const etude_method *method, uint32_t index, etude_value *out_value,
-                                    etude_error *error) {
+etude_status etude_method_get_input(etude_method *method, uint32_t index, etude_value *out_value, etude_error *error) {
   ETUDE_TRY(check_index(method, "inputs", index, method->input_count, error));
-  etude_method_zero((etude_method *)(uintptr_t)method);
+  etude_method_zero(method);
   *out_value = *method->inputs[index].value;
   return ETUDE_OK;
 }

@@ -240,8 +240,11 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
   etude_method *method = a->method;
   collect(a, plan);
   ETUDE_TRY(etude_aliases_find(a));
+  method->state_count = 0;
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    if (etude_span_is_state(&a->spans[i])) method->tensors[i].flags |= ETUDE_TENSOR_STATE;
+    if (!etude_span_is_state(&a->spans[i])) continue;
+    method->tensors[i].flags |= ETUDE_TENSOR_STATE;
+    method->state_count++;
   }
   if (a->steps == 0) return not_analysed(method);
   mark_inputs(a);

@@ -3,6 +3,7 @@
 #include "deps.h"
 #include "method.h"
 #include "missing.h"
+#include "state.h"
 
 /* Of input, output, … number `index` of a plan: does it exist? */
 static etude_status check_index(const etude_plan *plan, const char *what, uint32_t index, uint32_t count) {
@@ -45,8 +46,7 @@ etude_status etude_program_method_info(const etude_program *program, uint32_t me
   info.buffer_count = etude_plan_buffer_count(&plan);
   find_attribute(&plan, UINT32_MAX, &info.attribute_count);
   ETUDE_TRY(etude_plan_fault(&plan));
-  etude_struct_write(out_info, &info, sizeof info);
-  return ETUDE_OK;
+  return etude_struct_write(out_info, &info, sizeof info, error);
 }
 
 static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *info) {
@@ -67,6 +67,16 @@ static void describe_tensor(const etude_plan_tensor *tensor, etude_value_info *i
   }
 }
 
+static void describe_external(const etude_plan *plan, const etude_plan_tensor *tensor, etude_value_info *info) {
+  etude_plan quiet = *plan;
+  etude_place place;
+  quiet.error = NULL;
+  info->flags |= ETUDE_TENSOR_EXTERNAL;
+  info->external_status = etude_plan_locate(&quiet, tensor, &place);
+  if (info->external_status == ETUDE_INVALID_STATE) info->external_status = ETUDE_NOT_FOUND;
+  if (place.file != NULL) info->external_file = (uint32_t)(place.file - plan->program->externals);
+}
+
 /* Of a list of values; 0 for what is none. */
 static uint32_t item_count(const etude_plan *plan, const etude_plan_value *value) {
   const bool is_list = value->kind == ETUDE_FILE_INT_LIST || value->kind == ETUDE_FILE_TENSOR_LIST ||
@@ -79,6 +89,7 @@ static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info 
   etude_plan_value value;
   ETUDE_TRY(check_index(plan, "values", index, plan->value_count));
   memset(&info, 0, sizeof info);
+  info.external_file = UINT32_MAX;
   etude_plan_value_read(plan, index, &value);
   etude_plan_constant(plan, &value, &info.constant);
   info.tag = value.tag;
@@ -87,10 +98,10 @@ static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info 
     etude_plan_tensor tensor;
     ETUDE_TRY(etude_plan_tensor_read(plan, index, value.table, &tensor));
     describe_tensor(&tensor, &info);
+    if (tensor.external) describe_external(plan, &tensor, &info);
   }
   ETUDE_TRY(etude_plan_fault(plan));
-  etude_struct_write(out_info, &info, sizeof info);
-  return ETUDE_OK;
+  return etude_struct_write(out_info, &info, sizeof info, plan->error);
 }
 
 /* Describe the value to which entry `index` of a list of inputs or outputs points. */
@@ -173,7 +184,7 @@ etude_status etude_program_instructions(const etude_program *program, uint32_t m
       etude_instruction_info info;
       describe_instruction(&plan, chain, first - start, start, &info);
       memcpy(out, &stride, sizeof stride);
-      etude_struct_write(out, &info, sizeof info);
+      ETUDE_TRY(etude_struct_write(out, &info, sizeof info, error));
       out += stride;
     }
     start += length;
@@ -224,8 +235,7 @@ etude_status etude_program_method_memory(const etude_program *program, uint32_t 
                                          etude_error *error) {
   etude_memory_info info;
   ETUDE_TRY(etude_method_needs(program, method, &info, error));
-  etude_struct_write(out_info, &info, sizeof info);
-  return ETUDE_OK;
+  return etude_struct_write(out_info, &info, sizeof info, error);
 }
 
 /* ---- segments ---- */
@@ -270,8 +280,7 @@ etude_status etude_program_segment_info(const etude_program *program, uint32_t i
   }
   const etude_segment *segment = &program->file.segments[index];
   const etude_segment_info info = {0, segment_kind(program, index), segment->offset, segment->size};
-  etude_struct_write(out_info, &info, sizeof info);
-  return ETUDE_OK;
+  return etude_struct_write(out_info, &info, sizeof info, error);
 }
 
 /* ---- missing operators ---- */

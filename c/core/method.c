@@ -34,11 +34,11 @@ static void counting_free(void *self, void *ptr, size_t size) {
   etude_release(&method->parent, ptr, size);
 }
 
-void etude_method_memory(const etude_method *method, etude_memory_info *out_info) {
+etude_status etude_method_memory(const etude_method *method, etude_memory_info *out_info) {
   etude_memory_info info;
   memset(&info, 0, sizeof info);
   info.buffer_count = method->buffer_count;
-  info.structures = method->block_size;
+  info.structures = method->block_size + etude_states_size(method);
   info.planned = method->planned_bytes;
   for (uint32_t i = 0; i < method->buffer_count; ++i) {
     if (method->buffers[i].shared) info.shared += method->buffers[i].size;
@@ -50,7 +50,7 @@ void etude_method_memory(const etude_method *method, etude_memory_info *out_info
   info.constants = method->constant_bytes;
   info.total = method->allocated + info.shared + info.loaded;
   info.peak = method->peak + info.shared + info.loaded;
-  etude_struct_write(out_info, &info, sizeof info);
+  return etude_struct_write(out_info, &info, sizeof info, NULL);
 }
 
 /* ---- storage ---- */
@@ -214,9 +214,10 @@ static etude_status prepare(etude_builder *builder, uint32_t index, const etude_
   ETUDE_TRY(etude_method_build(builder));
   ETUDE_TRY(etude_method_analyse(builder->method, plan));
   etude_memory_add(memory, &memory->unplanned, builder->method->copy_bytes);
+  etude_memory_add(memory, &memory->structures, etude_states_size(builder->method));
   etude_memory_add(memory, &memory->scratch, etude_scratch_measure(builder->method));
-  const uint64_t analysed =
-      ETUDE_MEMORY_ALIGNMENT + etude_arena_cost(memory->structures) + etude_arena_cost(etude_analysis_size(&counts));
+  const uint64_t analysed = ETUDE_MEMORY_ALIGNMENT + etude_arena_cost(builder->method->block_size) +
+                            etude_arena_cost(etude_analysis_size(&counts));
   if (memory->peak < analysed) memory->peak = analysed;
   return check_limit(plan, memory->total, limit);
 }
@@ -236,6 +237,7 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   const etude_status status = place_planned(method, plan, config);
   etude_free_maps(method);
   if (status != ETUDE_OK) return status;
+  ETUDE_TRY(etude_method_list_states(method, plan->error));
   ETUDE_TRY(etude_option_rows_for_method(method, config, &method->options, plan->error));
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
 }
@@ -296,6 +298,7 @@ void etude_method_free(etude_method *method) {
   for (uint32_t i = method->buffer_count; i-- > 0;) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);
   }
+  etude_release(&method->allocator, method->states, etude_states_size(method));
   etude_method_held_bytes(method, true);
   for (uint32_t i = 0; i < method->operator_count; ++i) {
     if (method->operators[i].kernel != NULL)

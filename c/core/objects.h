@@ -130,6 +130,12 @@ typedef struct etude_alias_copy {
   uint32_t before; /* instruction */
 } etude_alias_copy;
 
+typedef struct etude_state_buffer {
+  etude_tensor *tensor;
+  uint32_t value;
+  char number[12]; /* "#" and the number of the value: its name where the file gives it none */
+} etude_state_buffer;
+
 struct etude_init_context {
   etude_method *method;
   etude_backend_entry *backend;
@@ -234,9 +240,8 @@ struct etude_method {
   size_t constant_bytes;
   size_t allocated;
   size_t peak;
-  uint32_t
-      state_found[3];  /* index, tensor and value of the state buffer that was last looked for: the next follows it */
-  char state_name[12]; /* of an unnamed state buffer, for etude_method_state: "#" and a number, at its end */
+  uint32_t state_count;
+  etude_state_buffer *states; /* in order of values */
 };
 
 /* A call of a kernel, which sees its context alone. */
@@ -294,8 +299,9 @@ void etude_release(const etude_allocator *allocator, void *ptr, size_t size);
    stands for the present one, and NULL for a struct of zeros, so that both mean default. */
 void etude_struct_read(void *to, size_t size, const void *from);
 
-/* Write as much of a struct as the caller has room for by its first member, which stays. */
-void etude_struct_write(void *to, const void *from, size_t size);
+/* Write as much of a struct as the caller has room for by its first member, which stays. A size without room for
+   anything was forgotten: ETUDE_INVALID_ARGUMENT. */
+etude_status etude_struct_write(void *to, const void *from, size_t size, etude_error *error);
 
 /* A block, and one of zeros; NULL and a report on failure. */
 void *etude_alloc_block(const etude_allocator *allocator, uint64_t size, etude_error *error);

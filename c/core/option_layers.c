@@ -264,8 +264,7 @@ static etude_status explain(const etude_method *method, const etude_backend_entr
   if (schema == NULL && of_program == NULL && of_method == NULL) return etude_option_unknown(entry, key, error);
   note_layer(&e, ETUDE_ORIGIN_PROGRAM, of_program);
   note_layer(&e, ETUDE_ORIGIN_METHOD, of_method);
-  etude_struct_write(out_explanation, &e, sizeof e);
-  return ETUDE_OK;
+  return etude_struct_write(out_explanation, &e, sizeof e, error);
 }
 
 etude_status etude_method_explain_option(const etude_method *method, const char *backend, const char *key,

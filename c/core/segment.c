@@ -1,5 +1,6 @@
-/* See segment.h. A segment's first user reads it under the runtime's lock, so that two methods loading at the
-   same time read it once. */
+/* See segment.h. Neither loaders nor allocators are called with the runtime's lock held: what they do may take it, and
+   may take long. So two threads that use a segment for the first time at once may both read it; the first to be done
+   wins, and the other gives its bytes back. */
 #include "segment.h"
 
 #include "checked.h"
@@ -90,11 +91,23 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
 
 uint64_t etude_segment_cost(const etude_program *program, uint32_t index) {
   const etude_segment *segment = &program->file.segments[index];
-  uint64_t cost = segment->size;
+  if (segment->size == 0) return 0;
   etude_lock(program->runtime); /* other threads may be loading methods that use it */
-  if (cost > 0 && (segment->users > 0 || is_usable(map_bytes(&program->file.loader, segment->offset, cost)))) cost = 0;
+  const bool used = segment->users > 0;
   etude_unlock(program->runtime);
-  return cost;
+  return used || is_usable(map_bytes(&program->file.loader, segment->offset, segment->size)) ? 0 : segment->size;
+}
+
+/* Count a use of a segment whose bytes are there, or become these. */
+static bool use(const etude_program *program, etude_segment *segment, const uint8_t *fresh, bool owned) {
+  etude_lock(program->runtime);
+  const bool usable = segment->users > 0 || fresh != NULL;
+  if (usable && segment->users++ == 0) {
+    segment->data = fresh;
+    segment->owned = owned;
+  }
+  etude_unlock(program->runtime);
+  return usable;
 }
 
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
@@ -104,30 +117,26 @@ etude_status etude_segment_acquire(const etude_program *program, const etude_dat
                            file->segment_count);
   }
   etude_segment *segment = &file->segments[index];
-  etude_status status = ETUDE_OK;
-  etude_lock(program->runtime);
-  if (segment->users == 0) {
-    segment->data = file->flatbuffer; /* something to point at where there is nothing */
-    segment->owned = false;
-    if (segment->size > 0) {
-      status = etude_loader_bytes(&program->allocator, &file->loader, segment->offset, segment->size, &segment->data,
-                                  &segment->owned, error);
-    }
+  if (!use(program, segment, NULL, false)) {
+    const etude_allocator *allocator = &program->allocator;
+    const uint8_t *fresh = file->flatbuffer; /* something to point at where there is nothing */
+    bool owned = false;
+    if (segment->size > 0)
+      ETUDE_TRY(etude_loader_bytes(allocator, &file->loader, segment->offset, segment->size, &fresh, &owned, error));
+    use(program, segment, fresh, owned);
+    if (owned && segment->data != fresh) etude_release(allocator, (void *)(uintptr_t)fresh, (size_t)segment->size);
   }
-  if (status == ETUDE_OK) segment->users++;
   out->data = segment->data;
   out->size = (size_t)segment->size;
-  etude_unlock(program->runtime);
-  return status;
+  return ETUDE_OK;
 }
 
 void etude_segment_release(const etude_program *program, const etude_data_file *file, uint32_t index) {
   etude_segment *segment = &file->segments[index];
   etude_lock(program->runtime);
-  if (--segment->users == 0 && segment->owned) {
-    etude_release(&program->allocator, (void *)(uintptr_t)segment->data, (size_t)segment->size);
-  }
+  void *last = --segment->users == 0 && segment->owned ? (void *)(uintptr_t)segment->data : NULL;
   etude_unlock(program->runtime);
+  etude_release(&program->allocator, last, (size_t)segment->size);
 }
 
 static uint32_t key_count(const etude_data_file *file);

@@ -1,4 +1,4 @@
-/* Bytes of a data file: mapped where the loader can, otherwise read into memory, once for all users. */
+/* Bytes of a data file: mapped where the loader can, otherwise read into memory that all users share. */
 #ifndef ETUDE_CORE_SEGMENT_H_
 #define ETUDE_CORE_SEGMENT_H_
 
@@ -23,7 +23,8 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
    read. Locks. */
 uint64_t etude_segment_cost(const etude_program *program, uint32_t index);
 
-/* Use a segment: the first use reads it, the last one that ends gives the memory back. Locks. */
+/* Use a segment: the first use reads it, the last one that ends gives the memory back. Locks, but neither while it reads
+   nor while memory is taken or given back. */
 etude_status etude_segment_acquire(const etude_program *program, const etude_data_file *file, uint32_t index,
                                    etude_bytes *out, etude_error *error);
 void etude_segment_release(const etude_program *program, const etude_data_file *file, uint32_t index);

@@ -179,19 +179,41 @@ static bool same_layout(etude_fb *fb, etude_fb_table layout, const etude_plan_te
          memcmp(etude_fb_items(fb, dim_order), tensor->dim_order, tensor->rank) == 0;
 }
 
+/* The first external file that has the key, or the number of files. */
+static uint32_t find_external(const etude_program *program, const char *key, uint32_t *out_segment,
+                              etude_fb_table *out_layout) {
+  uint32_t i = 0;
+  while (i < program->external_count && !etude_file_find_key(&program->externals[i], key, out_segment, out_layout)) ++i;
+  return i;
+}
+
+/* Tell all that is missing, where somebody listens. */
+static etude_status missing_keys(const etude_plan *plan, etude_status status, const char *first) {
+  etude_plan quiet = *plan;
+  bool room = plan->error != NULL;
+  quiet.error = NULL;
+  etude_error_about(plan->error, status, first, "tensors are in none of the %u external data files (.ptd)",
+                    plan->program->external_count);
+  room = room && etude_error_append(plan->error, ": give those that have them (data_path=)");
+  for (uint32_t i = 0; room && i < plan->value_count; ++i) {
+    etude_plan_tensor tensor;
+    uint32_t segment;
+    etude_fb_table layout;
+    if (!etude_plan_find_tensor(&quiet, i, &tensor) || !tensor.external ||
+        find_external(plan->program, tensor.name, &segment, &layout) < plan->program->external_count)
+      continue;
+    room = etude_error_append(plan->error, "\n  %s: %y %D", tensor.name, (int)tensor.scalar_type, tensor.sizes,
+                              (uint32_t)tensor.rank);
+  }
+  return status;
+}
+
 static etude_status locate_external(const etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out) {
   const etude_program *program = plan->program;
   etude_fb_table layout;
-  uint32_t i = 0;
-  while (i < program->external_count &&
-         !etude_file_find_key(&program->externals[i], tensor->name, &out->segment, &layout))
-    ++i;
-  if (i == program->external_count) {
-    return etude_error_about(plan->error, i == 0 ? ETUDE_INVALID_STATE : ETUDE_NOT_FOUND, tensor->name,
-                             "tensor %q is in none of the %u external data files (.ptd) given with the program",
-                             tensor->name, i);
-  }
-  out->file = &program->externals[i];
+  const uint32_t i = find_external(program, tensor->name, &out->segment, &layout);
+  out->file = i < program->external_count ? &program->externals[i] : NULL;
+  if (out->file == NULL) return missing_keys(plan, i == 0 ? ETUDE_INVALID_STATE : ETUDE_NOT_FOUND, tensor->name);
   etude_fb fb = etude_file_reader(out->file);
   if (same_layout(&fb, layout, tensor) && out->segment < out->file->segment_count &&
       out->file->segments[out->segment].size >= tensor->nbytes) {
@@ -290,62 +312,51 @@ etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer
 
 /* ---- state by name ---- */
 
-uint32_t etude_method_state_count(const etude_method *method) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    if ((method->tensors[i].flags & ETUDE_TENSOR_STATE) != 0) ++count;
+/* "#" and a number. */
+static void write_number(char *to, uint32_t number) {
+  *to++ = '#';
+  for (uint32_t unit = 1000000000; unit > 0; unit /= 10) {
+    if (number >= unit || unit == 1) *to++ = (char)('0' + number / unit % 10);
   }
-  return count;
 }
 
-/* "#" and a number, for a state buffer without name. */
-static const char *number_name(etude_method *method, uint32_t number) {
-  char *at = method->state_name + sizeof method->state_name - 1; /* a NUL stands here from the start */
-  do {
-    *--at = (char)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  *--at = '#';
-  return at;
+etude_status etude_method_list_states(etude_method *method, etude_error *error) {
+  if (method->state_count == 0) return ETUDE_OK;
+  method->states = etude_alloc_zeros(&method->allocator, etude_states_size(method), error);
+  if (method->states == NULL) return ETUDE_OUT_OF_MEMORY;
+  etude_state_buffer *next = method->states;
+  for (uint32_t i = 0; i < method->value_count; ++i) {
+    const etude_value *value = &method->values[i];
+    if (value->tag != ETUDE_VALUE_TENSOR || (value->as.tensor->flags & ETUDE_TENSOR_STATE) == 0) continue;
+    next->tensor = value->as.tensor;
+    next->value = i;
+    write_number(next->number, i);
+    ++next;
+  }
+  return ETUDE_OK;
 }
 
-/* A state buffer: its tensor in the method, and what the plan says of it. */
-typedef struct state_buffer {
-  etude_tensor *tensor;
-  etude_plan plan;
-  etude_plan_tensor entry;
-  const char *name;
-} state_buffer;
+uint32_t etude_method_state_count(const etude_method *method) { return method->state_count; }
 
-static etude_status find(const etude_method *const_method, uint32_t index, state_buffer *out, etude_error *error) {
-  etude_method *method = (etude_method *)(uintptr_t)const_method; /* what was found is noted there */
-  uint32_t *found = method->state_found;
-  ETUDE_TRY(etude_plan_open(method->program, method->index, &out->plan, error));
-  if (index < found[0]) memset(found, 0, sizeof method->state_found);
-  uint32_t state = found[0];
-  uint32_t tensor = found[1];
-  for (uint32_t i = found[2]; i < method->value_count; ++i) {
-    if (!etude_plan_find_tensor(&out->plan, i, &out->entry)) continue;
-    out->tensor = &method->tensors[tensor];
-    if ((out->tensor->flags & ETUDE_TENSOR_STATE) != 0 && state++ == index) {
-      found[0] = index;
-      found[1] = tensor;
-      found[2] = i;
-      out->name = out->entry.name != NULL ? out->entry.name : number_name(method, i);
-      return ETUDE_OK;
-    }
-    ++tensor;
+/* A state buffer, and what its plan says of it. */
+static etude_status find(const etude_method *method, uint32_t index, etude_plan *plan, etude_plan_tensor *out_entry,
+                         etude_error *error) {
+  if (index >= method->state_count) {
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u",
+                           method->name, method->state_count, index);
   }
-  return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "method %q has %u state buffers: there is no number %u",
-                         method->name, etude_method_state_count(method), index);
+  ETUDE_TRY(etude_plan_open(method->program, method->index, plan, error));
+  etude_plan_find_tensor(plan, method->states[index].value, out_entry);
+  return ETUDE_OK;
 }
 
 etude_status etude_method_state(const etude_method *method, uint32_t index, const char **out_name,
                                 etude_tensor *out_tensor, etude_error *error) {
-  state_buffer state;
-  ETUDE_TRY(find(method, index, &state, error));
-  if (out_name != NULL) *out_name = state.name;
-  if (out_tensor != NULL) *out_tensor = *state.tensor;
+  etude_plan plan;
+  etude_plan_tensor entry;
+  ETUDE_TRY(find(method, index, &plan, &entry, error));
+  if (out_name != NULL) *out_name = entry.name != NULL ? entry.name : method->states[index].number;
+  if (out_tensor != NULL) *out_tensor = *method->states[index].tensor;
   return ETUDE_OK;
 }
 
@@ -358,7 +369,7 @@ etude_status etude_method_find_state(const etude_method *method, const char *nam
     return ETUDE_OK;
   }
   etude_error_about(error, ETUDE_NOT_FOUND, name, "method %q has no state buffer %q; it has:", method->name, name);
-  bool room = etude_error_append(error, etude_method_state_count(method) == 0 ? " none" : "");
+  bool room = etude_error_append(error, method->state_count == 0 ? " none" : "");
   for (uint32_t i = 0; room && etude_method_state(method, i, &other, NULL, NULL) == ETUDE_OK; ++i) {
     room = etude_error_append(error, " %s", other);
   }
@@ -393,12 +404,14 @@ etude_status etude_method_reset_state(etude_method *method, uint32_t index, etud
   const bool all = index == UINT32_MAX;
   const uint32_t end = all ? etude_method_state_count(method) : index + 1;
   for (uint32_t i = all ? 0 : index; i < end; ++i) {
-    state_buffer state;
-    ETUDE_TRY(find(method, i, &state, error));
-    if (etude_tensor_has_initial(&state.entry)) {
-      ETUDE_TRY(etude_plan_initial_data(&state.plan, &state.entry, state.tensor->data));
-    } else if (state.entry.nbytes > 0) {
-      memset(state.tensor->data, 0, state.entry.nbytes);
+    etude_plan plan;
+    etude_plan_tensor entry;
+    ETUDE_TRY(find(method, i, &plan, &entry, error));
+    uint8_t *data = method->states[i].tensor->data;
+    if (etude_tensor_has_initial(&entry)) {
+      ETUDE_TRY(etude_plan_initial_data(&plan, &entry, data));
+    } else if (entry.nbytes > 0) {
+      memset(data, 0, entry.nbytes);
     }
   }
   return ETUDE_OK;

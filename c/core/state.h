@@ -38,4 +38,11 @@ static inline bool etude_program_shares(const etude_program *program, uint32_t b
   return buffer < 32 && (program->shared_mask & (1u << buffer)) != 0;
 }
 
+/* Note the state buffers of a method that has been analysed and given its memory, and what the list takes. */
+etude_status etude_method_list_states(etude_method *method, etude_error *error);
+
+static inline size_t etude_states_size(const etude_method *method) {
+  return method->state_count * sizeof *method->states;
+}
+
 #endif /* ETUDE_CORE_STATE_H_ */

@@ -120,8 +120,8 @@ ETUDE_API etude_status etude_init_context_find_spec(const etude_init_context *ct
                                                     etude_compile_spec *out_spec, etude_error *error);
 
 /**
- * Named data of the program or, before it, of its external data files. Read once per program and seen at one
- * address by all who ask; lives until the method is freed. ::ETUDE_NOT_FOUND names the key.
+ * Named data of the program or, before it, of its external data files. Seen at one address by all who ask, until the method
+ * is freed; read once, but for threads that are the first to ask at the same time. ::ETUDE_NOT_FOUND names the key.
  */
 ETUDE_API etude_status etude_init_context_named_data(etude_init_context *ctx, const char *key, etude_bytes *out_data,
                                                      etude_error *error);

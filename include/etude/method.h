@@ -92,8 +92,8 @@ ETUDE_API etude_status etude_method_set_input(etude_method *method, uint32_t ind
 ETUDE_API etude_status etude_method_set_inputs(etude_method *method, const etude_value *values, uint32_t count,
                                                etude_error *error);
 
-/** The input as the method holds it (its dtype, layout, present sizes). Borrowed. */
-ETUDE_API etude_status etude_method_get_input(const etude_method *method, uint32_t index, etude_value *out_value,
+/** The input as the method holds it (its dtype, layout, present sizes). Borrowed. Memory that was not used yet is zeroed. */
+ETUDE_API etude_status etude_method_get_input(etude_method *method, uint32_t index, etude_value *out_value,
                                               etude_error *error);
 
 /**
@@ -141,10 +141,13 @@ ETUDE_API uint32_t etude_method_position(const etude_method *method);
 ETUDE_API etude_status etude_method_get_output(const etude_method *method, uint32_t index, etude_value *out_value,
                                                etude_error *error);
 
-/** Number of named state buffers (mutable buffers of the module). */
+/** Number of state buffers: mutable buffers of the module, and what operators such as a cache's update change in place. */
 ETUDE_API uint32_t etude_method_state_count(const etude_method *method);
 
-/** Name and tensor of state buffer @p index, in place. ::ETUDE_INVALID_ARGUMENT beyond the last. */
+/**
+ * Name and tensor of state buffer @p index, in place; each may be NULL. One to which the file gives no name has "#" and the
+ * number of its value. Names live as long as the method. ::ETUDE_INVALID_ARGUMENT beyond the last.
+ */
 ETUDE_API etude_status etude_method_state(const etude_method *method, uint32_t index, const char **out_name,
                                           etude_tensor *out_tensor, etude_error *error);
 
@@ -168,11 +171,11 @@ ETUDE_API etude_status etude_method_reset_state(etude_method *method, uint32_t i
  */
 ETUDE_API void etude_method_set_seed(etude_method *method, uint64_t seed);
 
-/** What the method takes of its memory now. Fill `struct_size` before the call. */
-ETUDE_API void etude_method_memory(const etude_method *method, etude_memory_info *out_info);
+/** What the method takes of its memory now. Fill `struct_size` before the call, or it is ::ETUDE_INVALID_ARGUMENT. */
+ETUDE_API etude_status etude_method_memory(const etude_method *method, etude_memory_info *out_info);
 
 /**
- * The value of an option of @p backend in each layer as this method sees it; fill `struct_size`. The
+ * The value of an option of @p backend in each layer as this method sees it; fill `struct_size` before the call. The
  * process-wide layer is that of the moment the method was loaded, or the present one for a key that takes
  * effect at once. A read-only key has one layer, the default, with the value that its backend gives now.
  * ::ETUDE_NOT_FOUND for an unknown backend or key.

@@ -4,7 +4,9 @@
  * The file is read in place and every access is bounds-checked, whatever the verification level: no file can
  * make the library read outside of it. Memory that holds it need not be aligned.
  * Thread rule: after ::etude_program_load all queries may come from any thread. Loading and freeing methods of
- * one program from several threads needs hooks with a lock.
+ * one program from several threads needs hooks with a lock. Loaders and allocators are called without it: they may take
+ * long, and may use the runtime.
+ * A struct to be filled whose `struct_size` is 0 is ::ETUDE_INVALID_ARGUMENT.
  */
 #ifndef ETUDE_PROGRAM_H_
 #define ETUDE_PROGRAM_H_
@@ -121,9 +123,17 @@ typedef struct etude_value_info {
   uint8_t dim_order[ETUDE_MAX_RANK];
   etude_value constant; /**< Int, Double, Bool, String: the value in the file */
   uint32_t item_count;  /**< lists of values: how many (::etude_program_list_item) */
+  /** With ETUDE_TENSOR_EXTERNAL: which of the `.ptd` files given with the program has the key `name`; UINT32_MAX = none. */
+  uint32_t external_file;
+  /** … and whether it can be loaded: ::ETUDE_OK, ::ETUDE_INVALID_EXTERNAL_DATA where it is of another dtype, shape, dim
+      order or size, or ::ETUDE_NOT_FOUND. */
+  etude_status external_status;
 } etude_value_info;
 
-/** Describe input, output or attribute @p index of a method. ::ETUDE_INVALID_ARGUMENT beyond the last. */
+/**
+ * Describe input, output or attribute @p index of a method. ::ETUDE_INVALID_ARGUMENT beyond the last. An attribute is found
+ * by counting: whoever wants all of them, goes through the values (::etude_program_value_info) and takes those with a name.
+ */
 ETUDE_API etude_status etude_program_input_info(const etude_program *program, uint32_t method, uint32_t index,
                                                 etude_value_info *out_info, etude_error *error);
 ETUDE_API etude_status etude_program_output_info(const etude_program *program, uint32_t method, uint32_t index,
@@ -131,7 +141,11 @@ ETUDE_API etude_status etude_program_output_info(const etude_program *program, u
 ETUDE_API etude_status etude_program_attribute_info(const etude_program *program, uint32_t method, uint32_t index,
                                                     etude_value_info *out_info, etude_error *error);
 
-/** Describe value @p value of a method, of those that its instructions name. ::ETUDE_INVALID_ARGUMENT beyond the last. */
+/**
+ * Describe value @p value of a method, of those that its instructions name. ::ETUDE_INVALID_ARGUMENT beyond the last.
+ * Those with ETUDE_TENSOR_EXTERNAL are what the method needs of external data; what backends ask for by name is not known
+ * before loading.
+ */
 ETUDE_API etude_status etude_program_value_info(const etude_program *program, uint32_t method, uint32_t value,
                                                 etude_value_info *out_info, etude_error *error);
 

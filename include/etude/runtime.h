@@ -135,7 +135,7 @@ enum {
 
 /** The value of one key in each layer, and which one wins. Layers to come are appended to `values`. */
 typedef struct etude_option_explanation {
-  uint32_t struct_size;
+  uint32_t struct_size; /**< to be filled in before the call */
   int32_t type;
   int32_t winner;  /**< an ETUDE_ORIGIN_ value */
   uint32_t is_set; /**< bit `1 << ETUDE_ORIGIN_…` of each layer that has a value */

@@ -34,7 +34,7 @@ from etude.errors import (
     EtudeWarning,
 )
 from etude.instructions import Instruction, Value
-from etude.metadata import MemoryReport, MethodMeta, TensorInfo, ValueInfo
+from etude.metadata import ExternalData, MemoryReport, MethodMeta, TensorInfo, ValueInfo
 from etude.method import Method
 from etude.operators import KernelContext, OperatorRegistry
 from etude.options import Explanation, Option, Options, OptionTable
@@ -71,6 +71,7 @@ __all__ = [
     "Event",
     "ExecuteContext",
     "Explanation",
+    "ExternalData",
     "InitContext",
     "Instruction",
     "KernelContext",

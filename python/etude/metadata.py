@@ -130,6 +130,22 @@ def _constant(info: CData) -> int | float | bool | str | None:
     return None
 
 
+class ExternalData(NamedTuple):
+    """What a method needs of the data files (`.ptd`), and where it is. What backends ask for by name is not known before loading."""
+
+    key: str  #: the tensor's name
+    tensor: TensorInfo  #: dtype and sizes that the program wants
+    file: int | None  #: the file that has the key: its place in `data_path`, from 0; None = none of them
+    fits: bool  #: does it have that dtype and shape there?
+
+    def __str__(self) -> str:
+        if self.file is None:
+            where = "in none of the data files (.ptd): give the one that has it (data_path=, for commands --data)"
+        else:
+            where = f"data file {self.file}" + ("" if self.fits else ", but with another dtype, shape or size")
+        return f"{self.key}: {self.tensor.summary()}, {where}"
+
+
 class MemoryReport(NamedTuple):
     """Bytes of memory that a method takes, region by region."""
 
@@ -174,7 +190,7 @@ def value_infos(query: Callable[..., int], program: Handle, method: int, count: 
 class MethodMeta:
     """Inputs, outputs and needs of one method. Methods, not properties, as in `executorch.runtime`.
 
-    The properties `inputs`, `outputs`, `attributes`, `operators`, `backends` and `memory` are etude's own.
+    The properties `inputs`, `outputs`, `attributes`, `external_data`, `operators`, `backends` and `memory` are etude's own.
     """
 
     def __init__(self, program: Handle, index: int) -> None:
@@ -188,8 +204,9 @@ class MethodMeta:
         self._instructions: int = counts.instruction_count
         self.inputs = value_infos(lib.etude_program_input_info, program, index, counts.input_count)
         self.outputs = value_infos(lib.etude_program_output_info, program, index, counts.output_count)
-        named = value_infos(lib.etude_program_attribute_info, program, index, counts.attribute_count)
-        self.attributes = [value.tensor for value in named if value.tensor is not None]
+        self.attributes: list[TensorInfo] = []
+        self.external_data: list[ExternalData] = []
+        self._read_named(counts.value_count)
         self.operators = self._operators(counts.operator_count)
         self.backends = self._backends(counts.delegate_count)
         self.buffer_sizes = self._buffers(counts.buffer_count)
@@ -200,6 +217,19 @@ class MethodMeta:
 
     def _check(self, status: int) -> None:
         self._error.check(status)
+
+    def _read_named(self, count: int) -> None:
+        """Tensors with a name, among all values."""
+        info = new_sized("etude_value_info")
+        for i in range(count):
+            self._check(lib.etude_program_value_info(self._program, self._index, i, info, self._error.pointer))
+            if info.tag != _TENSOR or info.name == ffi.NULL:
+                continue
+            tensor = TensorInfo(info)
+            self.attributes.append(tensor)
+            if info.flags & lib.ETUDE_TENSOR_EXTERNAL:
+                file = None if info.external_file == 2**32 - 1 else int(info.external_file)
+                self.external_data.append(ExternalData(text(info.name), tensor, file, info.external_status == 0))
 
     def _operators(self, count: int) -> list[str]:
         name = ffi.new("char[256]")

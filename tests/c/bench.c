@@ -38,10 +38,27 @@ static void watch_unlock(void *self) {
   b->locked = false;
 }
 
+/* Memory and files are used without the lock. */
+static void *watch_alloc(void *self, size_t size, size_t alignment) {
+  bench *b = self;
+  const etude_allocator counting = test_memory_allocator(&b->memory);
+
+  b->lock_faults += b->locked;
+  return counting.alloc(counting.self, size, alignment);
+}
+
+static void watch_free(void *self, void *ptr, size_t size) {
+  bench *b = self;
+  const etude_allocator counting = test_memory_allocator(&b->memory);
+
+  b->lock_faults += b->locked;
+  counting.free(counting.self, ptr, size);
+}
+
 /* ---- runtime and program ---- */
 
 etude_status bench_open(bench *b) {
-  const etude_allocator allocator = test_memory_allocator(&b->memory);
+  const etude_allocator allocator = {b, watch_alloc, watch_free};
   etude_hooks hooks;
   uint32_t count = 0;
   const etude_kernel *kernels = etude_portable_kernels(&count);
@@ -66,6 +83,7 @@ etude_status bench_open(bench *b) {
 static etude_status counted_read(void *self, uint64_t offset, void *buffer, size_t size, etude_error *error) {
   bench *b = self;
 
+  b->lock_faults += b->locked;
   (void)error;
   b->reads++;
   memcpy(buffer, b->bytes + offset, size);

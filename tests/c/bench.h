@@ -25,7 +25,7 @@ typedef struct bench {
   int log_count;
   size_t loop_count; /* of the last parallel loop */
   bool locked;
-  int lock_faults; /* taken twice, or given back twice */
+  int lock_faults; /* taken twice, given back twice, or held while memory or a file is used */
 } bench;
 
 /* A runtime with the portable kernels and the built-in backends. */

@@ -311,6 +311,51 @@ static void test_structs_of_older_callers(void) {
   CHECK(close_fixture(&f));
 }
 
+/* A size that was not filled in leaves room for nothing: it is refused, not left unwritten. */
+static void test_a_struct_to_be_filled_says_its_size(void) {
+  fixture f;
+  union {
+    uint32_t struct_size;
+    etude_method_info method;
+    etude_value_info value;
+    etude_instruction_info instruction;
+    etude_memory_info memory;
+    etude_segment_info segment;
+    etude_option_explanation option;
+  } out;
+
+  CHECK_OK(open_fixture(&f, "linear.pte", "forward"), &f.error);
+  CHECK_OK(etude_register_builtin_backends(f.runtime, &f.error), &f.error);
+  for (uint32_t size = 0; size <= 4; size += 4) {
+    const struct {
+      const char *name;
+      etude_status status;
+    } calls[] = {
+        {"method_info", (out.struct_size = size, etude_program_method_info(f.program, 0, &out.method, &f.error))},
+        {"input_info", etude_program_input_info(f.program, 0, 0, &out.value, &f.error)},
+        {"output_info", etude_program_output_info(f.program, 0, 0, &out.value, &f.error)},
+        {"attribute_info", etude_program_attribute_info(f.program, 0, 0, &out.value, &f.error)},
+        {"value_info", etude_program_value_info(f.program, 0, 0, &out.value, &f.error)},
+        {"instructions", etude_program_instructions(f.program, 0, 0, &out.instruction, 1, &f.error)},
+        {"segment_info", etude_program_segment_info(f.program, 0, &out.segment, &f.error)},
+        {"explain_option",
+         etude_method_explain_option(f.method, "ContextBinaryBackend", "clamp", &out.option, &f.error)},
+        {"method_memory of a program", etude_program_method_memory(f.program, 0, &out.memory, &f.error)},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+      if (calls[i].status != ETUDE_INVALID_ARGUMENT) {
+        printf("  %s with struct_size %u: %s\n", calls[i].name, size, etude_status_name(calls[i].status));
+      }
+      CHECK(calls[i].status == ETUDE_INVALID_ARGUMENT && out.struct_size == size);
+    }
+    CHECK_TEXT(f.error.message, "struct_size");
+    CHECK(etude_method_memory(f.method, &out.memory) == ETUDE_INVALID_ARGUMENT);
+  }
+  out.struct_size = (uint32_t)sizeof out.memory;
+  CHECK(etude_method_memory(f.method, &out.memory) == ETUDE_OK && out.memory.total > 0);
+  CHECK(close_fixture(&f));
+}
+
 static void test_missing_operators_are_listed_once(void) {
   test_memory memory = {0};
   etude_error error = ETUDE_ERROR_INIT;
@@ -402,6 +447,7 @@ int main(void) {
   RUN(test_metadata);
   RUN(test_scalar_metadata);
   RUN(test_structs_of_older_callers);
+  RUN(test_a_struct_to_be_filled_says_its_size);
   RUN(test_missing_operators_are_listed_once);
   RUN(test_missing_backend_is_named);
   RUN(test_external_data);

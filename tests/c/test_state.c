@@ -148,10 +148,42 @@ static void test_methods_share_what_the_plan_shares(void) {
   CHECK(close_fixture(&f) && close_fixture(&g));
 }
 
+/* Names are the method's: one stays what it is while others are asked for, where the file gives none, too. */
+static void test_names_stay(void) {
+  static const char *const files[] = {"counter.pte", "kv_cache.pte", "counter_initialized.pte"};
+
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    fixture f;
+    const char *names[2] = {NULL, NULL};
+    char copies[2][64];
+    uint32_t count;
+    uint32_t index = 0;
+
+    CHECK_OK(open_fixture(&f, files[i], "forward"), &f.error);
+    count = etude_method_state_count(f.method);
+    CHECK(count == (i < 2 ? 2 : 1));
+    for (uint32_t k = 0; k < count; k++) {
+      CHECK_OK(etude_method_state(f.method, k, &names[k], NULL, &f.error), &f.error);
+      (void)snprintf(copies[k], sizeof copies[k], "%s", names[k]);
+      CHECK((names[k][0] == '#') == (i < 2));
+    }
+    CHECK(count == 1 || strcmp(names[0], names[1]) != 0);
+    CHECK_STATUS(ETUDE_NOT_FOUND, etude_method_find_state(f.method, "#77", &index, &f.error), &f.error);
+    for (uint32_t k = 0; k < count; k++) {
+      CHECK(strcmp(names[k], copies[k]) == 0);
+      CHECK_OK(etude_method_find_state(f.method, names[k], &index, &f.error), &f.error);
+      CHECK(index == k);
+    }
+    CHECK_STATUS(ETUDE_INVALID_ARGUMENT, etude_method_state(f.method, count, NULL, NULL, &f.error), &f.error);
+    CHECK(close_fixture(&f));
+  }
+}
+
 int main(void) {
   RUN(test_state_lasts_from_call_to_call);
   RUN(test_two_methods_do_not_meet);
   RUN(test_initial_values_and_reset);
   RUN(test_methods_share_what_the_plan_shares);
+  RUN(test_names_stay);
   return TEST_END();
 }

@@ -48,6 +48,7 @@ def find_problems(program: etude.Program, name: str, bounds: Limits) -> list[str
         if not registry.is_available(backend):
             have = ", ".join(registry.registered_backend_names) or "none"
             problems.append(f"missing backend: {backend} (there are: {have})")
+    problems += [f"external data {data}" for data in program.metadata(name).external_data if data.file is None or not data.fits]
     if problems:
         return problems
     try:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import etude
@@ -132,13 +133,13 @@ def describe(program: etude.Program, args: argparse.Namespace, methods: list[str
     return {
         "file": args.program,
         "file_size": len(source) if isinstance(source, bytes) else os.path.getsize(source),
-        "methods": [_method(program.metadata(name)) for name in names],
+        "methods": [_method(program.metadata(name), args.data) for name in names],
         "segments": [segment._asdict() for segment in program.segments],
         "missing_operators": program.missing_operators(),
     }
 
 
-def _method(meta: etude.MethodMeta) -> dict[str, Any]:
+def _method(meta: etude.MethodMeta, data: Sequence[str]) -> dict[str, Any]:
     return {
         "name": meta.name(),
         "inputs": [_value(info) for info in meta.inputs],
@@ -150,6 +151,10 @@ def _method(meta: etude.MethodMeta) -> dict[str, Any]:
         "memory": meta.memory._asdict(),
         "parameters": sum(not tensor.is_state() for tensor in meta.attributes),
         "state": [{"name": tensor.name(), **_tensor(tensor)} for tensor in meta.attributes if tensor.is_state()],
+        "external_data": [
+            {"key": need.key, **_tensor(need.tensor), "file": None if need.file is None else data[need.file], "fits": need.fits}
+            for need in meta.external_data
+        ],
     }
 
 
@@ -180,6 +185,11 @@ def _lines(report: dict[str, Any], width: int | None) -> list[str]:
         lines += _rows("input", method["inputs"]) + _rows("output", method["outputs"])
         for state in method["state"]:
             lines.append(f"  state {state['name']}: {_text(state)}")
+        for need in method["external_data"]:
+            found = "missing: give the file that has it (--data)"
+            if need["file"] is not None:
+                found = f"in {need['file']}" + ("" if need["fits"] else ", but with another dtype, shape or size")
+            lines.append(f"  external data {need['key']}: {need['dtype']} {need['sizes']}, {found}")
         if method["operators"]:
             text = f"  {plural(len(method['operators']), 'operator')}: {', '.join(method['operators'])}"
             lines += textwrap.wrap(text, width, subsequent_indent="    ", break_on_hyphens=False) if width else [text]
