@@ -25,7 +25,7 @@
 
 #define ARENA_MOST (64u << 20)
 #define FILES_MOST (8u << 20)
-#define MOST_METHODS 16u
+#define MOST_METHODS 64u
 #define MOST_VALUES 64u
 #define MOST_DATA_FILES 4u
 

@@ -43,8 +43,9 @@ class Buffers:
 class State(Uncopied, Mapping[str, Array]):
     """State buffers by name, such as the caches of a language model.
 
-    `state["cache"]` is a copy, `state["cache"] = array` writes one, `reset()` takes all, or one, back to what they were when the
-    program was loaded. Names and number are fixed. Methods that share a buffer by the file's plan see each other's writes.
+    `state["cache"]` is a copy, `state["cache"] = array` writes one, `shape` and `dtype` tell what it is without copying, `reset()`
+    takes all, or one, back to what they were when the program was loaded. Names and number are fixed. Methods that share a buffer by
+    the file's plan see each other's writes.
     """
 
     def __init__(self, pointer: CData, method: Method, buffers: Buffers) -> None:
@@ -79,6 +80,16 @@ class State(Uncopied, Mapping[str, Array]):
             if array.shape != view.shape:
                 raise EtudeValueError(f"{expected}, got {dtypes.describe(array.dtype)} {list(array.shape)}")
             view[...] = array
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The sizes of a buffer."""
+        with self._method.exclusive():
+            return tuple(self._view(name)[0].shape)
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The numpy dtype of a buffer."""
+        with self._method.exclusive():
+            return np.dtype(self._view(name)[0].dtype)
 
     def set(self, name: str, value: object) -> None:
         """Write a buffer: the same as `state[name] = value`."""

@@ -29,6 +29,7 @@ def test_names_and_reset(cache, manifest):
     state = cache.state
     assert len(state) == len(state.names) > 0 and set(state) == set(state.names)
     before = {name: state[name] for name in state}
+    assert {name: (a.shape, a.dtype) for name, a in before.items()} == {name: (state.shape(name), state.dtype(name)) for name in state}
     first = run_all(cache, manifest)
     after = {name: state[name] for name in state}
     assert any((before[name] != after[name]).any() for name in state)

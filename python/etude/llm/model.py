@@ -391,7 +391,8 @@ class LLM:
         Such a cache has the window as its second or third size. Ring buffers of sliding windows, with their table of
         positions, and recurrent states have not.
         """
-        return all(self.info.max_context in a.shape[1:3] and a.ndim > 2 for a in self._states().values())
+        shapes = [m.state.shape(name) for m in self._methods() for name in m.state.names]
+        return all(self.info.max_context in shape[1:3] and len(shape) > 2 for shape in shapes)
 
     def _states(self) -> dict[str, Array]:
         return {f"{m.name}/{name}": m.state[name] for m in self._methods() for name in m.state.names}
