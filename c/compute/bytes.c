@@ -1,6 +1,8 @@
 /* See bytes.h. Loops without branches, which compilers make vector code of. */
 #include "bytes.h"
 
+#include "rows.h"
+
 int32_t etude_round_to_int(float value) {
   if (value > -4194304.0f && value < 4194304.0f) return etude_round_within(value);
   if (value < -2147483648.0f) return INT32_MIN;
@@ -13,23 +15,14 @@ int32_t etude_round_to_int(float value) {
 }
 
 void etude_bytes_of_floats(uint8_t *to, const float *from, size_t count, etude_affine to_type) {
-  const float factor = 1.0f / to_type.scale;
-  const float low = (float)(to_type.low - to_type.zero);
-  const float high = (float)(to_type.low + 255 - to_type.zero);
-  for (size_t i = 0; i < count; ++i) {
-    float value = from[i] * factor;
-    value = value < high ? value : high; /* also nan */
-    value = value > low ? value : low;
-    to[i] = (uint8_t)(etude_round_within(value) + to_type.zero);
-  }
+  const int32_t high = to_type.low + 255;
+  const etude_to_bytes type = {1.0f / to_type.scale, to_type.zero, to_type.low, high, high};
+  etude_rows_select()->quantize(to, from, count, &type);
 }
 
 void etude_floats_of_bytes(float *to, const uint8_t *from, size_t count, etude_affine from_type) {
-  if (from_type.low == 0) {
-    for (size_t i = 0; i < count; ++i) to[i] = (float)((int32_t)from[i] - from_type.zero) * from_type.scale;
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) to[i] = (float)((int32_t)(int8_t)from[i] - from_type.zero) * from_type.scale;
+  const etude_rows *rows = etude_rows_select();
+  (from_type.low == 0 ? rows->dequantize : rows->dequantize_signed)(to, from, count, from_type.zero, from_type.scale);
 }
 
 void etude_bytes_of_bytes(uint8_t *to, etude_affine to_type, const uint8_t *from, etude_affine from_type,

@@ -62,6 +62,13 @@ typedef void (*etude_unary_loop)(float *out, const float *in, size_t count, cons
 /* A scalar argument is one float. */
 typedef void (*etude_binary_loop)(float *out, const float *a, const float *b, size_t count, float low, float high);
 
+/* How floats become bytes, int8 or uint8: x -> clamp(round(x * factor) + zero, low, high), rounded to nearest, ties to even;
+   nan gives `nan`. Zero and bounds are at most 2^21 from 0. */
+typedef struct etude_to_bytes {
+  float factor;
+  int32_t zero, low, high, nan;
+} etude_to_bytes;
+
 typedef struct etude_rows {
   etude_unary_loop unary[ETUDE_UNARY_COUNT];
   etude_binary_loop binary[ETUDE_BINARY_COUNT][3];
@@ -70,6 +77,10 @@ typedef struct etude_rows {
   void (*float_to_half)(uint16_t *out, const float *in, size_t count);
   void (*bfloat16_to_float)(float *out, const uint16_t *in, size_t count);
   void (*float_to_bfloat16)(uint16_t *out, const float *in, size_t count);
+  void (*quantize)(uint8_t *out, const float *in, size_t count, const etude_to_bytes *type);
+  /* (q - zero) * scale, of uint8 or int8. */
+  void (*dequantize)(float *out, const uint8_t *in, size_t count, int32_t zero, float scale);
+  void (*dequantize_signed)(float *out, const uint8_t *in, size_t count, int32_t zero, float scale);
   /* Pooling in channels-last images: out[c] of the pixels in[t][c] of a window, clamped. `taps` is at least 1. */
   void (*pool_max)(float *out, const float *const *in, size_t taps, size_t channels, float low, float high);
   void (*pool_sum)(float *out, const float *const *in, size_t taps, size_t channels, float scale, float low,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "elementwise.h"
+#include "quantized_bytes.h"
 
 /* Range of the quantised values; params of the loops. */
 typedef struct quant_range {
@@ -51,6 +52,8 @@ typedef struct quant_call {
   etude_operand self, scale, zero;
   etude_tensor *out;
   quant_range range;
+  bool by_token; /* scales and zero points broadcast as they are */
+  uint32_t axis; /* of scales and zero points that are lists */
   int32_t sizes[2][ETUDE_MAX_RANK], strides[2][ETUDE_MAX_RANK]; /* of scale and zero, spread along a dimension */
   etude_tensor spread[2];
 } quant_call;
@@ -127,7 +130,8 @@ static etude_status get_ends(etude_kernel_context *ctx, etude_value *const *args
   TRY(etude_operand_get(ctx, args, 0, &call->self));
   TRY(etude_arg_out(ctx, args, out_index, &call->out));
   if (self == call->out) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "out must not be the input");
-  call->range.in_double = false;
+  call->range.in_double = call->by_token = false;
+  call->axis = 0;
   return ETUDE_OK;
 }
 
@@ -138,6 +142,7 @@ static etude_status get_channel_operands(etude_kernel_context *ctx, etude_value 
   TRY(etude_arg_int(ctx, args, 3, &dim));
   TRY(etude_arg_dim(ctx, dim, call->self.tensor->rank, &axis));
   if (call->self.tensor->rank == 0) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "a number has no channels");
+  call->axis = axis;
   TRY(get_channels(ctx, args, 1, axis, call, 0, &call->scale));
   call->range.in_double = call->scale.dtype == ETUDE_DOUBLE;
   call->zero = etude_operand_number(nothing);
@@ -147,6 +152,7 @@ static etude_status get_channel_operands(etude_kernel_context *ctx, etude_value 
 /* Scales and zero points that broadcast to self as they are. */
 static etude_status get_token_operands(etude_kernel_context *ctx, etude_value *const *args, quant_call *call) {
   const etude_tensor *self = call->self.tensor;
+  call->by_token = true;
   TRY(etude_operand_get(ctx, args, 1, &call->scale));
   TRY(etude_operand_get(ctx, args, 2, &call->zero));
   for (uint32_t k = 1; k < 3; ++k) {
@@ -167,7 +173,14 @@ static etude_status check_real(etude_kernel_context *ctx, const quant_call *call
                            (int)call->scale.dtype, (int)call->zero.dtype);
 }
 
+static etude_byte_call byte_call(const quant_call *call) {
+  etude_byte_call bytes = {call->self.tensor, call->out, call->scale, call->zero, call->axis, 0, 0};
+  return bytes;
+}
+
 static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) {
+  etude_byte_call bytes = byte_call(call);
+  bool done = false;
   const etude_map map = {
       {call->self, call->scale, call->zero},
       {ETUDE_FLOAT, ETUDE_DOUBLE, ETUDE_LONG},
@@ -182,10 +195,15 @@ static etude_status quantize(etude_kernel_context *ctx, const quant_call *call) 
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "only floats are quantised, not %y", (int)call->self.dtype);
   }
   TRY(check_real(ctx, call));
-  return etude_map_run(ctx, &map, call->out);
+  bytes.low = (int32_t)call->range.low;
+  bytes.high = (int32_t)call->range.high;
+  if (!call->by_token && !call->range.in_double) TRY(etude_quantize_bytes(ctx, &bytes, &done));
+  return done ? ETUDE_OK : etude_map_run(ctx, &map, call->out);
 }
 
 static etude_status dequantize(etude_kernel_context *ctx, const quant_call *call) {
+  const etude_byte_call bytes = byte_call(call);
+  bool done = false;
   const etude_map map = {
       {call->self, call->scale, call->zero},
       {ETUDE_LONG, ETUDE_DOUBLE, ETUDE_LONG},
@@ -201,7 +219,8 @@ static etude_status dequantize(etude_kernel_context *ctx, const quant_call *call
                              (int)call->self.dtype);
   }
   TRY(check_real(ctx, call));
-  return etude_map_run(ctx, &map, call->out);
+  if (!call->by_token) TRY(etude_dequantize_bytes(ctx, &bytes, &done));
+  return done ? ETUDE_OK : etude_map_run(ctx, &map, call->out);
 }
 
 /* (input, scale, zero_point, quant_min, quant_max, dtype, out, out) */

@@ -244,6 +244,39 @@ static void test_halves(void) {
   }
 }
 
+static void check_quantize(const etude_rows *rows) {
+  const size_t count = 1 + draw(LONGEST);
+  const bool is_signed = draw(2) == 0;
+  const float scale = ldexpf(1.0f + (float)draw(1000) / 1000.0f, (int)draw(12) - 8);
+  etude_to_bytes type;
+  float in[LONGEST] = {0}, back[LONGEST];
+  uint8_t out[LONGEST];
+  type.low = (is_signed ? -128 : 0) + (int32_t)draw(20);
+  type.high = (is_signed ? 127 : 255) - (int32_t)draw(20);
+  type.zero = draw(4) == 0 ? (int32_t)draw(1u << 21) : type.low + (int32_t)draw(200);
+  type.factor = 1.0f / scale;
+  type.nan = draw(2) == 0 ? type.low : type.high;
+  for (size_t i = 0; i < count; ++i) {
+    in[i] = draw(3) == 0 ? draw_any() : ((float)draw(513) - 256.0f) / (2.0f * type.factor); /* often in the middle */
+  }
+  rows->quantize(out, in, count, &type);
+  (is_signed ? rows->dequantize_signed : rows->dequantize)(back, out, count, type.zero, scale);
+  for (size_t i = 0; i < count; ++i) {
+    const float value = in[i] * type.factor;
+    const double q = fmin(fmax(rint((double)value) + type.zero, type.low), type.high);
+    const int32_t got = is_signed ? (int32_t)(int8_t)out[i] : (int32_t)out[i];
+    CHECK(got == (isnan(value) ? type.nan : (int32_t)q));
+    CHECK(back[i] == (float)((double)(got - type.zero) * (double)scale));
+  }
+}
+
+static void test_quantize(void) {
+  const etude_rows *rows;
+  for (size_t set = 0; (rows = etude_rows_at(set)) != NULL; ++set) {
+    for (int round = 0; round < 2000; ++round) check_quantize(rows);
+  }
+}
+
 /* ---- softmax, pooling, sums ---- */
 
 static void test_softmax(void) {
@@ -367,6 +400,7 @@ int main(void) {
   RUN(test_large_angles);
   RUN(test_binary);
   RUN(test_halves);
+  RUN(test_quantize);
   RUN(test_softmax);
   RUN(test_pools);
   RUN(test_bilinear);
