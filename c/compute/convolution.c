@@ -209,7 +209,8 @@ static void sum_blocks(run *r, size_t count) {
 
 /* ---- tiles ---- */
 
-static etude_product_tile tile_of(const run *r, const rows *in, size_t first, size_t count) {
+/* Filled in place: a copy would have to wait for the stores of its parts. */
+static void set_tile(const run *r, const rows *in, size_t first, size_t count, etude_product_tile *t) {
   const etude_convolution *c = r->c;
   const etude_convolution_io *io = r->io;
   const etude_convolution_phase *p = &in->phase;
@@ -219,27 +220,26 @@ static etude_product_tile tile_of(const run *r, const rows *in, size_t first, si
     step_x = c->stride_width;
     pixel = (image * c->out_height + p->y + y * c->stride_height) * c->out_width + p->x + x * step_x;
   }
-  etude_product_tile t = {0};
-  t.x = r->pointers;
-  t.taps = etude_convolution_panel_taps(r->plan, p);
-  t.depth = etude_convolution_panel_depth(c, r->plan);
-  t.rows = (uint32_t)count;
-  t.y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
-  t.y_row = step_x * io->y_pixel;
-  t.add = io->add == NULL ? NULL : io->add + pixel * io->add_pixel;
-  t.add_row = step_x * io->add_pixel;
-  t.low = io->low;
-  t.high = io->high;
-  t.y_zero = io->y_zero;
-  t.y_low = io->y_low;
-  t.y_high = io->y_high;
+  memset(t, 0, sizeof *t);
+  t->x = r->pointers;
+  t->taps = etude_convolution_panel_taps(r->plan, p);
+  t->depth = etude_convolution_panel_depth(c, r->plan);
+  t->rows = (uint32_t)count;
+  t->y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
+  t->y_row = step_x * io->y_pixel;
+  t->add = io->add == NULL ? NULL : io->add + pixel * io->add_pixel;
+  t->add_row = step_x * io->add_pixel;
+  t->low = io->low;
+  t->high = io->high;
+  t->y_zero = io->y_zero;
+  t->y_low = io->y_low;
+  t->y_high = io->y_high;
   if (io->row_scale != NULL) {
-    t.row_scale = io->row_scale + (io->per_image ? first / (p->width * p->height) : first);
-    t.row_scale_step = io->per_image ? 0 : 1;
+    t->row_scale = io->row_scale + (io->per_image ? first / (p->width * p->height) : first);
+    t->row_scale_step = io->per_image ? 0 : 1;
   }
-  t.block_sums = r->block_sums;
-  t.block = c->block;
-  return t;
+  t->block_sums = r->block_sums;
+  t->block = c->block;
 }
 
 /* Tiles read whole groups of inputs. What is read beyond a tap is multiplied by 0, but must be there to be read: taps near
@@ -284,7 +284,8 @@ static void run_tile(run *r, const rows *in, size_t number, size_t first, size_t
   const size_t start = place * in->segment_rows / in->segment_tiles;
   const size_t count = (place + 1) * in->segment_rows / in->segment_tiles - start;
   const size_t row = segment * in->segment_rows + start;
-  etude_product_tile t = tile_of(r, in, row, count);
+  etude_product_tile t;
+  set_tile(r, in, row, count, &t);
   char *y = t.y;
   const float *add = t.add;
   size_t group = first / plan->panels, panel = first - group * plan->panels;
@@ -345,23 +346,22 @@ static void run_phase(run *r, uint32_t phase, size_t part, size_t parts) {
   }
 }
 
-static etude_depthwise_tile depthwise_tile_of(const run *r) {
+static void set_depthwise_tile(const run *r, etude_depthwise_tile *t) {
   const etude_convolution_io *io = r->io;
-  etude_depthwise_tile t = {0};
-  t.x = r->pointers;
-  t.packed = r->packed;
-  t.tap_rows = r->c->kernel_height;
-  t.tap_cols = r->c->kernel_width;
-  t.taps = (size_t)t.tap_rows * t.tap_cols;
-  t.channels = r->c->groups;
-  t.y_pixel = io->y_pixel;
-  t.add_pixel = io->add_pixel;
-  t.low = io->low;
-  t.high = io->high;
-  t.y_zero = io->y_zero;
-  t.y_low = io->y_low;
-  t.y_high = io->y_high;
-  return t;
+  memset(t, 0, sizeof *t);
+  t->x = r->pointers;
+  t->packed = r->packed;
+  t->tap_rows = r->c->kernel_height;
+  t->tap_cols = r->c->kernel_width;
+  t->taps = (size_t)t->tap_rows * t->tap_cols;
+  t->channels = r->c->groups;
+  t->y_pixel = io->y_pixel;
+  t->add_pixel = io->add_pixel;
+  t->low = io->low;
+  t->high = io->high;
+  t->y_zero = io->y_zero;
+  t->y_low = io->y_low;
+  t->y_high = io->y_high;
 }
 
 /* Outputs first … end of a line, by pointers. Where the dilation is 1, neighbours share columns of the kernel. */
@@ -369,7 +369,8 @@ static void run_depthwise_pixels(run *r, size_t image, size_t oy, size_t first, 
   const etude_convolution *c = r->c;
   const size_t column = c->kernel_height;
   const bool shared = c->dilation_width == 1 && c->stride_width <= c->kernel_width;
-  etude_depthwise_tile t = depthwise_tile_of(r);
+  etude_depthwise_tile t;
+  set_depthwise_tile(r, &t);
   if (first >= end) return;
   t.x = r->pointers;
   t.x_step = shared ? column * c->stride_width : t.taps;
@@ -391,6 +392,31 @@ static void run_depthwise_pixels(run *r, size_t image, size_t oy, size_t first, 
   r->plan->tiles->depthwise[c->arithmetic](&t);
 }
 
+/* A column of outputs, of several lines. */
+static void run_depthwise_column(run *r, size_t image, size_t ox, size_t first, size_t end) {
+  const etude_convolution *c = r->c;
+  etude_depthwise_tile t;
+  set_depthwise_tile(r, &t);
+  t.x = r->pointers;
+  t.x_step = t.taps;
+  t.y_pixel = c->out_width * r->io->y_pixel;
+  for (size_t start = first; start < end; start += t.pixels) {
+    const void **to = r->pointers;
+    t.pixels = smaller(end - start, c->out_width); /* as many as there are pointers for */
+    for (size_t oy = start; oy < start + t.pixels; ++oy) {
+      for (uint32_t kx = 0; kx < c->kernel_width; ++kx) {
+        const ptrdiff_t x = source(false, ox, c->pad_left, c->stride_width, c->dilation_width, kx);
+        for (uint32_t ky = 0; ky < c->kernel_height; ++ky) {
+          const ptrdiff_t y = source(false, oy, c->pad_top, c->stride_height, c->dilation_height, ky);
+          *to++ = input_at(r, image, y, x, 0);
+        }
+      }
+    }
+    t.y = (char *)r->io->y + ((image * c->out_height + start) * c->out_width + ox) * r->io->y_pixel * r->plan->y_size;
+    r->plan->tiles->depthwise[c->arithmetic](&t);
+  }
+}
+
 /* Outputs whose windows are inside the image. */
 typedef struct range {
   size_t first, end;
@@ -409,7 +435,8 @@ static void run_depthwise_area(run *r, size_t image, range lines, range columns)
   const etude_convolution *c = r->c;
   const size_t bytes = r->io->x_pixel * r->plan->x_size;
   const size_t pixel = (image * c->out_height + lines.first) * c->out_width + columns.first;
-  etude_depthwise_tile t = depthwise_tile_of(r);
+  etude_depthwise_tile t;
+  set_depthwise_tile(r, &t);
   t.corner = (const char *)input_at(r, image, (ptrdiff_t)(lines.first * c->stride_height - c->pad_top),
                                     (ptrdiff_t)(columns.first * c->stride_width - c->pad_left), 0);
   t.tap_col = c->dilation_width * bytes;
@@ -423,7 +450,7 @@ static void run_depthwise_area(run *r, size_t image, range lines, range columns)
   r->plan->tiles->depthwise[c->arithmetic](&t);
 }
 
-/* Lines first … end of an image: what is well inside of it at once, the rest line by line. */
+/* Lines first … end of an image: what is well inside of it at once, the columns beside it, the rest line by line. */
 static void run_depthwise_lines(run *r, size_t image, size_t first, size_t end) {
   const etude_convolution *c = r->c;
   const range columns =
@@ -432,14 +459,15 @@ static void run_depthwise_lines(run *r, size_t image, size_t first, size_t end) 
   if (lines.first < first) lines.first = first;
   if (lines.end > end) lines.end = end;
   const bool area = r->io->add == NULL && lines.first < lines.end && columns.first < columns.end;
-  if (area) run_depthwise_area(r, image, lines, columns);
-  for (size_t oy = first; oy < end; ++oy) {
-    if (area && oy >= lines.first && oy < lines.end) {
-      run_depthwise_pixels(r, image, oy, 0, columns.first);
-      run_depthwise_pixels(r, image, oy, columns.end, c->out_width);
-    } else {
-      run_depthwise_pixels(r, image, oy, 0, c->out_width);
+  if (area) {
+    run_depthwise_area(r, image, lines, columns);
+    for (size_t ox = 0; ox < columns.first; ++ox) run_depthwise_column(r, image, ox, lines.first, lines.end);
+    for (size_t ox = columns.end; ox < c->out_width; ++ox) {
+      run_depthwise_column(r, image, ox, lines.first, lines.end);
     }
+  }
+  for (size_t oy = first; oy < end; ++oy) {
+    if (!area || oy < lines.first || oy >= lines.end) run_depthwise_pixels(r, image, oy, 0, c->out_width);
   }
 }
 

@@ -1,6 +1,8 @@
 /* See rows.h. Builds rows.inc for each instruction set. */
 #include "rows.h"
 
+#include <stdbool.h>
+
 #include "floats.h"
 #include "isa.h"
 #include "simd.h"

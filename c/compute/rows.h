@@ -86,6 +86,8 @@ typedef struct etude_rows {
   void (*pool_sum)(float *out, const float *const *in, size_t taps, size_t channels, float scale, float low,
                    float high);
   void (*pool_max_s8)(int8_t *out, const int8_t *const *in, size_t taps, size_t channels, int8_t low, int8_t high);
+  /* A tap of windows: best[i] becomes in[i] where that is larger, or nan, and then place[i] first + i * step. */
+  void (*take_largest)(float *best, int32_t *place, const float *in, size_t count, int32_t first, int32_t step);
   /* out[c] = clamp(scale * sum over r < rows of in[r * in_row + c]). */
   void (*sum_rows)(float *out, const float *in, size_t rows, size_t in_row, size_t cols, float scale, float low,
                    float high);

@@ -3,6 +3,7 @@
  * vector registers, get single floats in the place of vectors, which works out as ordinary unrolled code. */
 #include "simd.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "floats.h"
@@ -32,8 +33,20 @@ typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_ali
 #define VEC_SUM(value) (((value)[0] + (value)[1]) + ((value)[2] + (value)[3]))
 #define VEC_MAX(a, b) max_of_4(a, b)
 #define VEC_LARGEST(value) largest_of_4(value)
+#define VEC_LOAD_PART(from, count) load_part_of_4(from, count)
+#define VEC_STORE_PART(to, value, count) store_part_of_4(to, value, count)
 #define LANES 4
 #define vec vec4
+
+ETUDE_INLINE vec load_part_of_4(const float *from, uint32_t count) {
+  vec value = {0};
+  for (uint32_t i = 0; i < count; ++i) value[i] = from[i];
+  return value;
+}
+
+ETUDE_INLINE void store_part_of_4(float *to, vec value, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) to[i] = value[i];
+}
 
 ETUDE_INLINE vec max_of_4(vec a, vec b) {
   typedef int32_t mask __attribute__((vector_size(16)));
@@ -68,6 +81,7 @@ ETUDE_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, pt
   VEC_STORE(to + 2 * to_row, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
   VEC_STORE(to + 3 * to_row, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
 }
+#define VEC_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define TRANSPOSE_SIDE 4
 #define TRANSPOSE_SQUARE transpose_4
 #define TRANSPOSE_SMALL transpose_words
@@ -76,6 +90,8 @@ ETUDE_INLINE void transpose_4(float *to, ptrdiff_t to_row, const float *from, pt
 #else
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(to, value) (*(to) = (value))
+#define VEC_LOAD_PART(from, count) ((void)(count), *(from))
+#define VEC_STORE_PART(to, value, count) ((void)(count), *(to) = (value))
 #define VEC_SPLAT(value) (value)
 #define VEC_SUM(value) (value)
 #define VEC_MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -103,6 +119,16 @@ ETUDE_INLINE ETUDE_TARGET_AVX2 float largest_of_8(__m256 value) {
   __m128 best = _mm_max_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
   best = _mm_max_ps(best, _mm_movehl_ps(best, best));
   return _mm_cvtss_f32(_mm_max_ss(best, _mm_movehdup_ps(best)));
+}
+
+ETUDE_INLINE ETUDE_TARGET_AVX2 __m256i first_of_8(uint32_t count) {
+  static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i *)(const void *)(mask + 8 - count));
+}
+
+ETUDE_INLINE ETUDE_TARGET_AVX2 __m256 even_of_16(__m256 a, __m256 b) {
+  const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
 }
 
 /* Halves of rows i and i + 4 beside each other, then two rounds of interleaving within the halves. */
@@ -133,6 +159,9 @@ ETUDE_INLINE ETUDE_TARGET_AVX2 void transpose_8(float *to, ptrdiff_t to_row, con
 
 #define VEC_LOAD(from) _mm256_loadu_ps(from)
 #define VEC_STORE(to, value) _mm256_storeu_ps(to, value)
+#define VEC_LOAD_PART(from, count) _mm256_maskload_ps(from, first_of_8(count))
+#define VEC_STORE_PART(to, value, count) _mm256_maskstore_ps(to, first_of_8(count), value)
+#define VEC_EVEN(a, b) even_of_16(a, b)
 #define VEC_SPLAT(value) _mm256_set1_ps(value)
 #define VEC_SUM(value) sum_of_8(value)
 #define VEC_MAX(a, b) _mm256_max_ps(a, b)
@@ -145,6 +174,11 @@ ETUDE_INLINE ETUDE_TARGET_AVX2 void transpose_8(float *to, ptrdiff_t to_row, con
 #define SIMD_TARGET ETUDE_TARGET_AVX2
 #define SIMD(name) avx2_##name
 #include "simd.inc"
+
+ETUDE_INLINE ETUDE_TARGET_AVX512 __m512 even_of_32(__m512 a, __m512 b) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_ps(a, even, b);
+}
 
 /* Quarters of rows i, i + 4, i + 8 and i + 12 beside each other; then as transpose_8. */
 ETUDE_INLINE ETUDE_TARGET_AVX512 __m512 row_quarters(const float *from, ptrdiff_t from_row) {
@@ -175,6 +209,9 @@ ETUDE_INLINE ETUDE_TARGET_AVX512 void transpose_16(float *to, ptrdiff_t to_row, 
 
 #define VEC_LOAD(from) _mm512_loadu_ps(from)
 #define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
+#define VEC_LOAD_PART(from, count) _mm512_maskz_loadu_ps((__mmask16)((1u << (count)) - 1), from)
+#define VEC_STORE_PART(to, value, count) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (count)) - 1), value)
+#define VEC_EVEN(a, b) even_of_32(a, b)
 #define VEC_SPLAT(value) _mm512_set1_ps(value)
 #define VEC_SUM(value) _mm512_reduce_add_ps(value)
 #define VEC_MAX(a, b) _mm512_max_ps(a, b)

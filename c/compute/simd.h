@@ -30,6 +30,20 @@ typedef struct etude_tile {
   float alpha;
 } etude_tile;
 
+/* Rows of a convolution of one channel, whose taps are offsets into a plane of its input:
+   out[r * out_row + j] = bias + sum over t of weights[t] * in[offsets[t] + r * in_row + j], for j < cols. Whole vectors are
+   read, so up to `lanes` - 1 floats behind a row's last ones must be there. */
+typedef struct etude_taps {
+  float *out;
+  size_t out_row;
+  const float *in;
+  size_t in_row, rows, cols;
+  const size_t *offsets;
+  const float *weights;
+  size_t count; /* of taps */
+  float bias;
+} etude_taps;
+
 typedef struct etude_simd {
   uint32_t tile_rows;
   uint32_t tile_cols;
@@ -40,12 +54,7 @@ typedef struct etude_simd {
                      size_t depth);
   /* out[c] = sum over k of x[k] * w[c * w_row + k], for `cols` (1 … 4) values of c. */
   void (*dots)(float *out, const float *x, const float *w, size_t w_row, uint32_t cols, size_t depth);
-  /* out[j] = bias + sum over t of weights[t] * in[offsets[t] + j]. */
-  void (*taps)(float *out, size_t count, const float *in, const size_t *offsets, const float *weights, size_t tap_count,
-               float bias);
-  /* out[j] = bias[j] (or 0) + sum over t of weights[t][j] * in[t][j]. */
-  void (*weighted)(float *out, size_t count, const float *const *in, const float *const *weights, size_t tap_count,
-                   const float *bias);
+  void (*taps)(const etude_taps *taps);
   /* out[j] = in[j] * scale + shift; out may be in. The second takes a scale and a shift per element. */
   void (*affine)(float *out, const float *in, size_t count, float scale, float shift);
   void (*affine_each)(float *out, const float *in, size_t count, const float *scale, const float *shift);
@@ -61,6 +70,8 @@ typedef struct etude_simd {
   float (*largest)(const float *in, size_t count);
   /* out[j] = exp(in[j] - offset), which must not be above 88, to 2 ulp; returns their sum. `out` may be NULL, or in. */
   double (*exponentials)(float *out, const float *in, size_t count, float offset);
+  /* out[r * out_row + j] = in[r * in_row + j * step], for j < cols. */
+  void (*gather)(float *out, size_t out_row, const float *in, size_t in_row, size_t step, size_t rows, size_t cols);
   /* to[r * to_row + c] = from[c * from_row + r], for elements of 4 bytes, whatever they stand for. */
   void (*transpose)(void *to, ptrdiff_t to_row, const void *from, ptrdiff_t from_row, size_t rows, size_t cols);
 } etude_simd;

@@ -1,22 +1,224 @@
 /* Depthwise convolution of floats: every output channel looks at one channel of the input.
  *
- * Where channels are innermost, all channels of an output position are computed at once. Otherwise a channel of the
- * input is copied to a plane with its padding, band by band, split by the remainders of rows and columns modulo the
- * stride: then each tap of the kernel is an offset, the same for all output positions, and these lie side by side.
+ * Where channels are innermost, c/compute has loops for just that. Where they are outermost, blocks of channels are
+ * transposed to such images and back, band by band. Few channels would leave most of a vector empty: a channel of the
+ * input is then copied to a plane with its padding, band by band, split by the remainders of rows and columns modulo the
+ * stride, so that each tap of the kernel is an offset, the same for all output positions, and these lie side by side.
  */
+#include "compute/convolution.h"
+#include "compute/floats.h"
 #include "compute/simd.h"
 #include "convolution.h"
-#include "gemm.h"
 
 /* The largest plane (floats) that the input is copied to, padding included, and the size aimed at. */
 #define PLANE_LIMIT 65536u
 #define PLANE_TARGET 8192u
+/* Planes that are filled before the first is convolved. */
+#define MOST_TOGETHER 8u
 /* The most taps of a kernel. */
 #define MAX_TAPS 64u
 /* Multiplications that are worth a task. */
 #define TASK_WORK 524288.0
-/* Channels at work together where they are innermost. */
-#define PIXEL_CHANNELS 256u
+/* From so many channels on blocks of them are better than planes. */
+#define LEAST_CHANNELS 8u
+/* Channels of a block: a multiple of the lanes of every instruction set. */
+#define BLOCK_CHANNELS 16u
+/* Floats of input and output that a band aims at. */
+#define BAND_FLOATS 65536u
+/* Pointers to inputs that a line of output may take. */
+#define MOST_POINTERS 65536u
+
+static bool is_depthwise(const etude_conv *c) {
+  return c->dtype == ETUDE_FLOAT && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
+         c->weight.sizes[0] == 1 && c->in.sizes[0] == 1 && c->out.sizes[0] == 1 && c->padding[0] == 0 &&
+         c->weight.sizes[1] <= MAX_TAPS && c->weight.sizes[2] <= MAX_TAPS &&
+         c->weight.sizes[1] * c->weight.sizes[2] <= MAX_TAPS;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t count_tasks(const etude_conv *c, size_t units) {
+  const double most = etude_conv_work(c) / TASK_WORK;
+  return most >= (double)units ? units : most < 1.0 ? 1 : (size_t)most;
+}
+
+/* ---- channels-last images ---- */
+
+static bool has_image(const etude_volume *v) { return v->strides[1] == v->sizes[2] * v->strides[2]; }
+
+/* What c/compute can do, given images whose channels are innermost. */
+static bool is_imaged(const etude_conv *c) {
+  return is_depthwise(c) && c->groups >= LEAST_CHANNELS && has_image(&c->in) && has_image(&c->out) &&
+         has_image(&c->weight) && c->out.sizes[2] <= MOST_POINTERS / etude_volume_positions(&c->weight);
+}
+
+/* Of `channels` channels and output rows `first` … `end` of an image, whose inputs start at row `*from`. */
+static etude_convolution band_of(const etude_conv *c, size_t channels, size_t first, size_t end, size_t *from) {
+  const int64_t reach = (int64_t)(c->weight.sizes[1] - 1) * c->dilation[1] + 1, height = (int64_t)c->in.sizes[1];
+  const int64_t top = (int64_t)first * c->stride[1] - c->padding[1];
+  const int64_t bottom = (int64_t)(end - 1) * c->stride[1] - c->padding[1] + reach;
+  const int64_t start = top < 0 ? 0 : top < height ? top : height, stop = bottom < height ? bottom : height;
+  etude_convolution v;
+  memset(&v, 0, sizeof v);
+  v.arithmetic = ETUDE_ARITHMETIC_F32;
+  v.groups = channels;
+  v.in_channels = v.out_channels = v.batch = 1;
+  v.kernel_height = (uint32_t)c->weight.sizes[1];
+  v.kernel_width = (uint32_t)c->weight.sizes[2];
+  v.stride_height = (uint32_t)c->stride[1];
+  v.stride_width = (uint32_t)c->stride[2];
+  v.dilation_height = (uint32_t)c->dilation[1];
+  v.dilation_width = (uint32_t)c->dilation[2];
+  v.pad_top = top < 0 ? (size_t)-top : 0;
+  v.pad_left = (size_t)c->padding[2];
+  v.in_height = stop > start ? (size_t)(stop - start) : 0;
+  v.in_width = c->in.sizes[2];
+  v.out_height = end - first;
+  v.out_width = c->out.sizes[2];
+  *from = (size_t)start;
+  return v;
+}
+
+/* Weights of `channels` channels from `first` on, of output `o` of each. `bias` has room for them. */
+static etude_weights weights_of(const etude_conv *c, size_t first, size_t channels, size_t o, float *bias) {
+  etude_weights w;
+  memset(&w, 0, sizeof w);
+  w.data = (const float *)(const void *)c->weight.data + (first * c->out_channels + o) * c->weight.batch;
+  w.out_stride = c->out_channels * c->weight.batch;
+  w.in_stride = c->weight.strides[2];
+  if (c->bias == NULL) return w;
+  const float *from = (const float *)(const void *)c->bias;
+  for (size_t i = 0; i < channels; ++i) bias[i] = from[((first + i) * c->out_channels + o) * c->bias_stride];
+  w.bias = bias;
+  return w;
+}
+
+static etude_convolution_io io_of(const float *x, size_t x_pixel, float *y, size_t y_pixel) {
+  etude_convolution_io io;
+  memset(&io, 0, sizeof io);
+  io.x = x;
+  io.x_pixel = x_pixel;
+  io.y = y;
+  io.y_pixel = y_pixel;
+  io.low = -etude_infinity();
+  io.high = etude_infinity();
+  return io;
+}
+
+/* ---- blocks of channels, or all of them where they are innermost ---- */
+
+typedef struct blocks {
+  const etude_conv *c;
+  const etude_simd *simd;
+  bool in_place;             /* channels are innermost in both tensors */
+  size_t channels, count;    /* of a block; blocks of an image */
+  size_t rows, bands, units; /* output rows of a band; bands of an image; of all images and blocks */
+  size_t tasks;
+  size_t in_size, out_size, packed_size, run_size; /* bytes of scratch memory */
+  char *scratch;
+} blocks;
+
+static size_t align_64(size_t size) { return (size + 63) & ~(size_t)63; }
+
+static void plan_blocks(const etude_conv *c, blocks *b) {
+  const size_t width = c->in.sizes[2] * smaller((size_t)c->stride[1], c->in.sizes[1]) + c->out.sizes[2];
+  const size_t height = c->out.sizes[1];
+  memset(b, 0, sizeof *b);
+  b->c = c;
+  b->simd = etude_simd_select();
+  b->in_place = c->in.channel == 1 && c->out.channel == 1 && c->out_channels == 1 && c->in.strides[2] == c->groups &&
+                c->out.strides[2] == c->groups;
+  b->channels = smaller(c->groups, b->in_place ? 8 * BLOCK_CHANNELS : BLOCK_CHANNELS);
+  b->count = (size_t)divide_up(c->groups, b->channels);
+  b->rows = BAND_FLOATS / BLOCK_CHANNELS / (width > BAND_FLOATS ? BAND_FLOATS : width);
+  if (b->rows == 0) b->rows = 1;
+  if (b->rows > height) b->rows = height;
+  b->bands = (size_t)divide_up(height, b->rows);
+  b->units = c->batch * b->count * b->bands;
+  b->tasks = count_tasks(c, b->units);
+}
+
+/* Bytes that a worker needs, SIZE_MAX if too many; the first band is the largest but for one row. */
+static size_t plan_scratch(blocks *b) {
+  const etude_conv *c = b->c;
+  size_t from;
+  etude_convolution v = band_of(c, b->channels, 0, b->rows, &from);
+  const uint64_t reach = (uint64_t)(b->rows - 1) * (uint64_t)c->stride[1] +
+                         (uint64_t)(c->weight.sizes[1] - 1) * (uint64_t)c->dilation[1] + 1;
+  const uint64_t in_rows = reach < c->in.sizes[1] ? reach : c->in.sizes[1];
+  const uint64_t in = b->in_place ? 0 : in_rows * c->in.sizes[2] * b->channels;
+  const uint64_t out = b->in_place ? 0 : (uint64_t)b->rows * c->out.sizes[2] * b->channels;
+  b->packed_size = align_64(etude_convolution_packed_size(&v));
+  b->run_size = align_64(etude_convolution_scratch_size(&v, 1));
+  if (in > SIZE_MAX / 64 || out > SIZE_MAX / 64 || b->packed_size > SIZE_MAX / 8 || b->run_size > SIZE_MAX / 8)
+    return SIZE_MAX;
+  b->in_size = align_64((size_t)in * sizeof(float));
+  b->out_size = align_64((size_t)out * sizeof(float));
+  return b->packed_size + b->run_size + b->in_size + b->out_size;
+}
+
+/* Rows of an image [channels][rows][columns] to or from [rows][columns][channels]. */
+static void run_unit(const blocks *b, size_t unit, char *scratch) {
+  const etude_conv *c = b->c;
+  const size_t n = unit / b->bands / b->count, first = unit / b->bands % b->count * b->channels;
+  const size_t oh = unit % b->bands * b->rows, end = smaller(oh + b->rows, c->out.sizes[1]);
+  const size_t channels = smaller(b->channels, c->groups - first);
+  size_t from;
+  const etude_convolution v = band_of(c, channels, oh, end, &from);
+  const size_t in_pixels = v.in_height * v.in_width, out_pixels = v.out_height * v.out_width;
+  const float *x = (const float *)(const void *)c->in.data + n * c->in.batch + first * c->in.channel;
+  char *packed = scratch, *run = packed + b->packed_size;
+  float *in = (float *)(void *)(run + b->run_size), *out = (float *)(void *)(run + b->run_size + b->in_size);
+  float bias[8 * BLOCK_CHANNELS];
+  x += from * c->in.strides[1];
+  if (!b->in_place && c->in.strides[2] == 1) {
+    b->simd->transpose(in, (ptrdiff_t)channels, x, (ptrdiff_t)c->in.channel, in_pixels, channels);
+  } else if (!b->in_place) {
+    for (size_t p = 0; p < in_pixels; ++p) {
+      for (size_t i = 0; i < channels; ++i) in[p * channels + i] = x[p * c->in.strides[2] + i * c->in.channel];
+    }
+  }
+  for (size_t o = 0; o < c->out_channels; ++o) {
+    const etude_weights w = weights_of(c, first, channels, o, bias);
+    const size_t y_step = c->out_channels * c->out.channel;
+    float *y = (float *)(void *)c->out.data + n * c->out.batch + (first * c->out_channels + o) * c->out.channel +
+               oh * c->out.strides[1];
+    const etude_convolution_io io =
+        b->in_place ? io_of(x, c->groups, y, c->groups) : io_of(in, channels, out, channels);
+    etude_convolution_pack(&v, packed, &w, 0, 1);
+    etude_convolution_run(&v, packed, &io, 0, 1, run);
+    if (b->in_place) continue;
+    if (c->out.strides[2] == 1) {
+      b->simd->transpose(y, (ptrdiff_t)y_step, out, (ptrdiff_t)channels, channels, out_pixels);
+      continue;
+    }
+    for (size_t p = 0; p < out_pixels; ++p) {
+      for (size_t i = 0; i < channels; ++i) y[p * c->out.strides[2] + i * y_step] = out[p * channels + i];
+    }
+  }
+}
+
+static void block_task(void *arg, size_t index, size_t worker) {
+  const blocks *b = arg;
+  const size_t size = b->packed_size + b->run_size + b->in_size + b->out_size;
+  const size_t each = b->units / b->tasks, more = b->units % b->tasks;
+  const size_t first = index * each + smaller(index, more), count = each + (index < more ? 1 : 0);
+  for (size_t unit = first; unit < first + count; ++unit) run_unit(b, unit, b->scratch + worker * size);
+}
+
+static etude_status run_blocks(etude_kernel_context *ctx, blocks *b) {
+  const size_t size = plan_scratch(b), workers = b->tasks == 1 ? 1 : etude_kernel_worker_count(ctx);
+  if (size > SIZE_MAX / workers)
+    return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "images of a depthwise convolution are too large");
+  b->scratch = etude_kernel_scratch(ctx, workers * size);
+  if (b->scratch == NULL) return ETUDE_OUT_OF_MEMORY;
+  SCRATCH_TAKEN(ctx);
+  TRY(etude_kernel_work(ctx, (uint64_t)(etude_conv_work(b->c) / 16)));
+  etude_kernel_parallel_for(ctx, b->tasks, block_task, b);
+  return ETUDE_OK;
+}
 
 /* ---- plane by plane ---- */
 
@@ -27,20 +229,12 @@ typedef struct planes {
   size_t pitch, lines;       /* of a part of the plane with one remainder */
   size_t rows;
   size_t plane_floats, worker_floats;
+  size_t together; /* planes that are filled before they are convolved: more than one only if they have all rows */
   size_t tasks;
   size_t tap_count;
   size_t offsets[MAX_TAPS];
   float *scratch;
 } planes;
-
-static bool is_depthwise(const etude_conv *c) {
-  return c->dtype == ETUDE_FLOAT && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
-         c->weight.sizes[0] == 1 && c->in.sizes[0] == 1 && c->out.sizes[0] == 1 && c->padding[0] == 0 &&
-         c->weight.sizes[1] <= MAX_TAPS && c->weight.sizes[2] <= MAX_TAPS &&
-         c->weight.sizes[1] * c->weight.sizes[2] <= MAX_TAPS;
-}
-
-static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 /* False where the plane would be too large. */
 static bool plan_planes(const etude_conv *c, planes *p) {
@@ -66,7 +260,10 @@ static bool plan_planes(const etude_conv *c, planes *p) {
   p->rows = (size_t)rows;
   p->lines = (size_t)(rows - 1 + extra);
   p->plane_floats = p->row_step * p->col_step * p->lines * p->pitch + 16;
-  p->worker_floats = p->plane_floats + p->rows * p->pitch + 16;
+  p->together = rows < height ? 1 : PLANE_TARGET / p->plane_floats;
+  if (p->together > MOST_TOGETHER) p->together = MOST_TOGETHER;
+  if (p->together == 0) p->together = 1;
+  p->worker_floats = p->together * p->plane_floats + (c->out.strides[2] == 1 ? 0 : p->rows * p->pitch);
   p->tap_count = 0;
   for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
     for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw) {
@@ -78,10 +275,11 @@ static bool plan_planes(const etude_conv *c, planes *p) {
   return true;
 }
 
-/* The part of the plane whose columns have remainder `s`: the same columns are inside of the input in all lines. */
+/* The part of the plane whose columns have remainder `s`: the same columns are inside of the input in all lines, and
+   lines that are follow each other. */
 static void fill_part(const planes *p, const float *channel, size_t oh, size_t s, float *plane) {
   const etude_conv *c = p->c;
-  const int64_t first_row = (int64_t)oh * c->stride[1] - c->padding[1];
+  const int64_t first_row = (int64_t)oh * c->stride[1] - c->padding[1], height = (int64_t)c->in.sizes[1];
   const int64_t first = (int64_t)s - c->padding[2], step = (int64_t)p->col_step, width = (int64_t)c->in.sizes[2];
   const size_t start = first >= 0 ? 0 : (size_t)divide_up((uint64_t)-first, (uint64_t)step);
   const int64_t column = first + (int64_t)start * step;
@@ -89,13 +287,16 @@ static void fill_part(const planes *p, const float *channel, size_t oh, size_t s
   if (start >= p->pitch || count == 0) return;
   if (count > p->pitch - start) count = p->pitch - start;
   for (size_t part = 0; part < p->row_step; ++part) {
-    float *line = plane + (part * p->col_step + s) * p->lines * p->pitch + start;
-    for (size_t i = 0; i < p->lines; ++i, line += p->pitch) {
-      const int64_t ih = first_row + (int64_t)(i * p->row_step + part);
-      if (ih < 0 || ih >= (int64_t)c->in.sizes[1]) continue;
-      const float *row = channel + (size_t)ih * c->in.strides[1] + (size_t)column * c->in.strides[2];
-      etude_gather_floats(line, row, c->in.strides[2] * p->col_step, count);
-    }
+    float *lines = plane + (part * p->col_step + s) * p->lines * p->pitch + start;
+    const int64_t row = first_row + (int64_t)part, row_step = (int64_t)p->row_step;
+    const size_t skipped = row >= 0 ? 0 : (size_t)divide_up((uint64_t)-row, (uint64_t)row_step);
+    const int64_t from = row + (int64_t)skipped * row_step;
+    size_t there = from >= height ? 0 : (size_t)divide_up((uint64_t)(height - from), (uint64_t)row_step);
+    if (skipped >= p->lines || there == 0) continue;
+    if (there > p->lines - skipped) there = p->lines - skipped;
+    p->simd->gather(lines + skipped * p->pitch, p->pitch,
+                    channel + (size_t)from * c->in.strides[1] + (size_t)column * c->in.strides[2],
+                    c->in.strides[1] * p->row_step, c->in.strides[2] * p->col_step, there, count);
   }
 }
 
@@ -109,21 +310,22 @@ static void fill_plane(const planes *p, const float *channel, size_t oh, bool ze
 static void convolve_plane(const planes *p, const float *plane, const float *weights, float bias, float *out,
                            size_t rows, float *band) {
   const etude_conv *c = p->c;
-  const size_t width = c->out.sizes[2], row_stride = c->out.strides[1], col_stride = c->out.strides[2];
-  if (width >= 16 && col_stride == 1) {
-    for (size_t r = 0; r < rows; ++r) {
-      p->simd->taps(out + r * row_stride, width, plane + r * p->pitch, p->offsets, weights, p->tap_count, bias);
-    }
-    return;
-  }
-  /* Whole vectors, also beyond the end, where the plane and the band have room. */
-  p->simd->taps(band, ((rows - 1) * p->pitch + width + 15) / 16 * 16, plane, p->offsets, weights, p->tap_count, bias);
-  for (size_t r = 0; r < rows; ++r, out += row_stride, band += p->pitch) {
-    if (col_stride == 1) {
-      etude_copy_floats(out, band, width);
-    } else {
-      for (size_t j = 0; j < width; ++j) out[j * col_stride] = band[j];
-    }
+  const size_t width = c->out.sizes[2], col_stride = c->out.strides[2];
+  const bool direct = col_stride == 1;
+  const etude_taps taps = {direct ? out : band,
+                           direct ? c->out.strides[1] : p->pitch,
+                           plane,
+                           p->pitch,
+                           rows,
+                           width,
+                           p->offsets,
+                           weights,
+                           p->tap_count,
+                           bias};
+  p->simd->taps(&taps);
+  if (direct) return;
+  for (size_t r = 0; r < rows; ++r, out += c->out.strides[1], band += p->pitch) {
+    for (size_t j = 0; j < width; ++j) out[j * col_stride] = band[j];
   }
 }
 
@@ -135,36 +337,45 @@ static void load_weights(const etude_conv *c, size_t oc, float *weights) {
   }
 }
 
-/* One image and group. */
-static void run_plane(const planes *p, size_t n, size_t group, bool zeroed, float *scratch) {
+/* Output rows from `oh` on of image and group number `unit`. */
+static void fill_band(const planes *p, size_t unit, size_t oh, bool zeroed, float *plane) {
   const etude_conv *c = p->c;
+  const size_t n = unit / c->groups, group = unit % c->groups;
   const float *channel = (const float *)(const void *)c->in.data + n * c->in.batch + group * c->in.channel;
-  float weights[4][MAX_TAPS];
-  for (size_t o = 0; o < c->out_channels; ++o) load_weights(c, group * c->out_channels + o, weights[o]);
-  for (size_t oh = 0; oh < c->out.sizes[1]; oh += p->rows) {
-    const size_t rows = c->out.sizes[1] - oh < p->rows ? c->out.sizes[1] - oh : p->rows;
-    fill_plane(p, channel, oh, zeroed, scratch);
-    for (size_t o = 0; o < c->out_channels; ++o) {
-      const size_t oc = group * c->out_channels + o;
-      float *out = (float *)(void *)c->out.data + n * c->out.batch + oc * c->out.channel + oh * c->out.strides[1];
-      const float bias = c->bias == NULL ? 0.0f : ((const float *)(const void *)c->bias)[oc * c->bias_stride];
-      convolve_plane(p, scratch, weights[o], bias, out, rows, scratch + p->plane_floats);
-    }
+  fill_plane(p, channel, oh, zeroed, plane);
+}
+
+static void convolve_band(const planes *p, size_t unit, size_t oh, const float *plane, float *band) {
+  const etude_conv *c = p->c;
+  const size_t n = unit / c->groups, group = unit % c->groups;
+  const size_t rows = c->out.sizes[1] - oh < p->rows ? c->out.sizes[1] - oh : p->rows;
+  for (size_t oc = group * c->out_channels; oc < (group + 1) * c->out_channels; ++oc) {
+    float weights[MAX_TAPS];
+    float *out = (float *)(void *)c->out.data + n * c->out.batch + oc * c->out.channel + oh * c->out.strides[1];
+    const float bias = c->bias == NULL ? 0.0f : ((const float *)(const void *)c->bias)[oc * c->bias_stride];
+    load_weights(c, oc, weights);
+    convolve_plane(p, plane, weights, bias, out, rows, band);
   }
 }
 
+/* Several planes are filled before the first is read, so that no load waits for stores to get from the processor to the
+   cache. */
 static void plane_task(void *arg, size_t index, size_t worker) {
   const planes *p = arg;
-  float *scratch = p->scratch + worker * p->worker_floats;
-  for (size_t unit = index; unit < p->c->batch * p->c->groups; unit += p->tasks) {
-    const bool zeroed = unit != index && p->rows == p->c->out.sizes[1];
-    run_plane(p, unit / p->c->groups, unit % p->c->groups, zeroed, scratch);
+  const size_t units = p->c->batch * p->c->groups, height = p->c->out.sizes[1];
+  float *scratch = p->scratch + worker * p->worker_floats, *band = scratch + p->together * p->plane_floats;
+  for (size_t first = index; first < units; first += p->together * p->tasks) {
+    const size_t left = (units - first - 1) / p->tasks + 1, count = left < p->together ? left : p->together;
+    const bool zeroed = first != index && p->rows == height;
+    for (size_t oh = 0; oh < height; oh += p->rows) {
+      for (size_t i = 0; i < count; ++i) {
+        fill_band(p, first + i * p->tasks, oh, zeroed, scratch + i * p->plane_floats);
+      }
+      for (size_t i = 0; i < count; ++i) {
+        convolve_band(p, first + i * p->tasks, oh, scratch + i * p->plane_floats, band);
+      }
+    }
   }
-}
-
-static size_t count_tasks(const etude_conv *c, size_t units) {
-  const double most = etude_conv_work(c) / TASK_WORK;
-  return most >= (double)units ? units : most < 1.0 ? 1 : (size_t)most;
 }
 
 static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
@@ -178,87 +389,14 @@ static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
   return ETUDE_OK;
 }
 
-/* ---- channels innermost ---- */
-
-typedef struct pixels {
-  const etude_conv *c;
-  const etude_simd *simd;
-  size_t first, channels; /* the channels at work, at most PIXEL_CHANNELS */
-  size_t tap_count;
-  size_t tasks;
-  float *weights; /* [tap][channel], then the bias */
-} pixels;
-
-static bool is_depthwise_last(const etude_conv *c) {
-  return is_depthwise(c) && c->out_channels == 1 && c->groups >= 4 && c->in.channel == 1 && c->out.channel == 1;
-}
-
-static void load_taps(const pixels *p) {
-  const etude_conv *c = p->c;
-  const float *from = (const float *)(const void *)c->weight.data + p->first * c->weight.batch;
-  const float *bias = (const float *)(const void *)c->bias;
-  float *to = p->weights;
-  for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
-    for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw, to += p->channels) {
-      const size_t place = kh * c->weight.strides[1] + kw * c->weight.strides[2];
-      for (size_t i = 0; i < p->channels; ++i) to[i] = from[i * c->weight.batch + place];
-    }
-  }
-  for (size_t i = 0; bias != NULL && i < p->channels; ++i) to[i] = bias[(p->first + i) * c->bias_stride];
-}
-
-static void run_pixel(const pixels *p, size_t n, size_t oh, size_t ow) {
-  const etude_conv *c = p->c;
-  const size_t kernel_width = c->weight.sizes[2];
-  const float *image = (const float *)(const void *)c->in.data + n * c->in.batch + p->first;
-  float *out = (float *)(void *)c->out.data + n * c->out.batch + oh * c->out.strides[1] + ow * c->out.strides[2];
-  const float *in[MAX_TAPS], *weights[MAX_TAPS];
-  size_t taps = 0;
-  for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
-    size_t ih, iw;
-    if (!etude_conv_source(c, 1, oh, kh, &ih)) continue;
-    for (size_t kw = 0; kw < kernel_width; ++kw) {
-      if (!etude_conv_source(c, 2, ow, kw, &iw)) continue;
-      in[taps] = image + ih * c->in.strides[1] + iw * c->in.strides[2];
-      weights[taps++] = p->weights + (kh * kernel_width + kw) * p->channels;
-    }
-  }
-  p->simd->weighted(out + p->first, p->channels, in, weights, taps,
-                    c->bias == NULL ? NULL : p->weights + p->tap_count * p->channels);
-}
-
-static void pixel_task(void *arg, size_t index, size_t worker) {
-  const pixels *p = arg;
-  (void)worker;
-  const size_t height = p->c->out.sizes[1];
-  for (size_t unit = index; unit < p->c->batch * height; unit += p->tasks) {
-    for (size_t ow = 0; ow < p->c->out.sizes[2]; ++ow) run_pixel(p, unit / height, unit % height, ow);
-  }
-}
-
-static etude_status run_pixels(etude_kernel_context *ctx, const etude_conv *c) {
-  const size_t most = c->groups < PIXEL_CHANNELS ? c->groups : PIXEL_CHANNELS;
-  pixels p;
-  p.c = c;
-  p.simd = etude_simd_select();
-  p.tap_count = etude_volume_positions(&c->weight);
-  p.tasks = count_tasks(c, c->batch * c->out.sizes[1]);
-  p.weights = etude_kernel_scratch(ctx, (p.tap_count + 1) * most * sizeof(float));
-  if (p.weights == NULL) return ETUDE_OUT_OF_MEMORY;
-  SCRATCH_TAKEN(ctx);
-  for (p.first = 0; p.first < c->groups; p.first += p.channels) {
-    p.channels = c->groups - p.first < most ? c->groups - p.first : most;
-    TRY(etude_kernel_work(ctx, (uint64_t)(etude_conv_work(c) / 16)));
-    load_taps(&p);
-    etude_kernel_parallel_for(ctx, p.tasks, pixel_task, &p);
-  }
-  return ETUDE_OK;
-}
-
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done) {
   planes p;
+  blocks b;
   *done = true;
-  if (is_depthwise_last(c)) return run_pixels(ctx, c);
+  if (is_imaged(c)) {
+    plan_blocks(c, &b);
+    return run_blocks(ctx, &b);
+  }
   *done = is_depthwise(c) && plan_planes(c, &p);
   return *done ? run_planes(ctx, &p) : ETUDE_OK;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "args.h"
+#include "compute/rows.h"
+#include "compute/simd.h"
 #include "division.h"
 #include "dtype.h"
 #include "strided.h"
@@ -28,6 +30,8 @@ struct pool {
   int32_t compute;    /* ETUDE_FLOAT, ETUDE_DOUBLE or ETUDE_LONG */
   size_t row, column; /* strides of a plane, as it is computed with */
   char *scratch;      /* for each worker */
+  const etude_rows *rows;
+  const etude_simd *simd;
   size_t values_at, indices_at, plane_at, worker_bytes;
   etude_progress *progress; /* of planes one after the other; NULL = counted beforehand */
 };
@@ -132,13 +136,12 @@ enum { CHUNK = 128 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; }
 
-/* largest_float of outputs from `first` on, tap by tap, which compilers make vector code of. In the same order for each
-   output, so that the same one wins. */
+/* largest_float of outputs from `first` on, tap by tap. In the same order for each output, so that the same one wins. */
 static void largest_chunk(const pool *p, const float *plane, int64_t oh, int64_t first, int64_t count, float *out,
                           int64_t *indices) {
   const window rows = sliding_window(p, 0, oh);
   const int64_t width = p->in_sizes[1], step = p->stride[1];
-  float values[CHUNK];
+  float values[CHUNK], gathered[CHUNK];
   int32_t places[CHUNK];
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = (first + i) * step - p->padding[1];
@@ -154,13 +157,15 @@ static void largest_chunk(const pool *p, const float *plane, int64_t oh, int64_t
       const int64_t from = divide_up(-column, step);
       const int64_t end = column >= width ? 0 : divide_up(width - column, step);
       const int64_t to = end < count ? end : count;
-      const int32_t place = (int32_t)(h * width + column);
-      for (int64_t i = from; i < to; ++i) {
-        const float candidate = row[column + i * step];
-        const bool wins = (candidate > values[i]) | (candidate != candidate);
-        values[i] = wins ? candidate : values[i];
-        places[i] = wins ? place + (int32_t)(i * step) : places[i];
+      const int64_t start = column + from * step;
+      if (from >= to) continue;
+      const float *taken = row + start;
+      if (step != 1) {
+        p->simd->gather(gathered, 0, taken, 0, (size_t)step, 1, (size_t)(to - from));
+        taken = gathered;
       }
+      p->rows->take_largest(values + from, places + from, taken, (size_t)(to - from), (int32_t)(h * width + start),
+                            (int32_t)step);
     }
   }
   memcpy(out + first, values, (size_t)count * sizeof *out);
@@ -308,6 +313,8 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   etude_loop_over(&loop, views, 3);
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
+  p->rows = etude_rows_select();
+  p->simd = etude_simd_select();
   TRY(find_room(ctx, p));
   SCRATCH_TAKEN(ctx);
   const bool few = count_steps(p) < FEW_STEPS;

@@ -52,8 +52,8 @@ typedef struct quant_call {
   etude_operand self, scale, zero;
   etude_tensor *out;
   quant_range range;
-  bool by_token; /* scales and zero points broadcast as they are */
-  uint32_t axis; /* of scales and zero points that are lists */
+  bool by_token;                                                /* scales and zero points broadcast as they are */
+  uint32_t axis;                                                /* of scales and zero points that are lists */
   int32_t sizes[2][ETUDE_MAX_RANK], strides[2][ETUDE_MAX_RANK]; /* of scale and zero, spread along a dimension */
   etude_tensor spread[2];
 } quant_call;

@@ -329,10 +329,29 @@ static void check_pools(const etude_rows *rows) {
   }
 }
 
+static void check_largest(const etude_rows *rows) {
+  const size_t count = 1 + draw(LONGEST), step = 1 + draw(4);
+  float best[LONGEST], before[LONGEST];
+  int32_t place[LONGEST];
+  float in[LONGEST];
+  for (size_t i = 0; i < count; ++i) in[i] = draw(20) == 0 ? NAN : (float)draw(8);
+  for (size_t i = 0; i < count; ++i) best[i] = before[i] = draw(20) == 0 ? NAN : (float)draw(8);
+  for (size_t i = 0; i < count; ++i) place[i] = -1;
+  rows->take_largest(best, place, in, count, 1000, (int32_t)step);
+  for (size_t i = 0; i < count; ++i) {
+    const float x = in[i];
+    const bool taken = isnan(x) || x > before[i];
+    const float wanted = taken ? x : before[i];
+    CHECK(place[i] == (taken ? 1000 + (int32_t)(i * step) : -1));
+    CHECK(best[i] == wanted || (isnan(best[i]) && isnan(wanted)));
+  }
+}
+
 static void test_pools(void) {
   const etude_rows *rows;
   for (size_t set = 0; (rows = etude_rows_at(set)) != NULL; ++set) {
     for (int round = 0; round < 300; ++round) check_pools(rows);
+    for (int round = 0; round < 300; ++round) check_largest(rows);
   }
 }
 

@@ -92,32 +92,48 @@ static void check_products(const etude_simd *simd) {
 }
 
 static void check_taps(const etude_simd *simd) {
-  enum { MOST = 9 };
-  const size_t count = 1 + draw(LONGEST), taps = 1 + draw(MOST);
-  float *in = draw_floats(count + 40), *out = draw_floats(count), *weights = draw_floats(MOST * count);
-  const float *inputs[MOST], *rows[MOST];
+  enum { MOST = 11 };
+  const size_t rows = 1 + draw(5), cols = 1 + draw(LONGEST), count = draw(2) == 0 ? 9 : 1 + draw(MOST);
+  const size_t in_row = cols + draw(9), out_row = cols + draw(3);
+  const bool like_rows = count == 9 && draw(2) == 0;
+  float *in = draw_floats((rows + 2) * in_row + 40 + simd->lanes), *out = draw_floats(rows * out_row);
+  float *weights = draw_floats(MOST), *before = draw_floats(rows * out_row);
   size_t offsets[MOST];
-  for (size_t t = 0; t < taps; ++t) offsets[t] = draw(41);
-  for (size_t t = 0; t < taps; ++t) inputs[t] = in + offsets[t];
-  for (size_t t = 0; t < taps; ++t) rows[t] = weights + t * count;
-  simd->taps(out, count, in, offsets, weights, taps, 0.75f);
-  for (size_t j = 0; j < count; ++j) {
+  for (size_t t = 0; t < count; ++t) offsets[t] = like_rows && t >= 3 ? offsets[t - 3] + in_row : draw(41);
+  const etude_taps taps = {out, out_row, in, in_row, rows, cols, offsets, weights, count, 0.75f};
+  memcpy(before, out, rows * out_row * sizeof *out);
+  simd->taps(&taps);
+  for (size_t i = 0; i < rows * out_row; ++i) {
+    const size_t r = i / out_row, j = i % out_row;
     double sum = 0.75, size = 0.75;
-    for (size_t t = 0; t < taps; ++t) sum += (double)weights[t] * (double)in[offsets[t] + j];
-    for (size_t t = 0; t < taps; ++t) size += fabs((double)weights[t] * (double)in[offsets[t] + j]);
-    CHECK(is_near((double)out[j], sum, size));
-  }
-  const float *bias = draw(2) == 0 ? NULL : in;
-  simd->weighted(out, count, inputs, rows, taps, bias);
-  for (size_t j = 0; j < count; ++j) {
-    double sum = bias == NULL ? 0.0 : (double)bias[j], size = fabs(sum);
-    for (size_t t = 0; t < taps; ++t) sum += (double)rows[t][j] * (double)inputs[t][j];
-    for (size_t t = 0; t < taps; ++t) size += fabs((double)rows[t][j] * (double)inputs[t][j]);
-    CHECK(is_near((double)out[j], sum, size));
+    for (size_t t = 0; t < count; ++t) {
+      const double product = (double)weights[t] * (double)in[offsets[t] + r * in_row + (j < cols ? j : 0)];
+      sum += product;
+      size += fabs(product);
+    }
+    CHECK(j < cols ? is_near((double)out[i], sum, size) : out[i] == before[i]);
   }
   free(in);
   free(out);
   free(weights);
+  free(before);
+}
+
+/* Arguments end where what is read of them ends, for tools that look for more. */
+static void check_gather(const etude_simd *simd) {
+  const size_t rows = 1 + draw(5), cols = 1 + draw(80), step = 1 + draw(3);
+  const size_t in_row = (cols - 1) * step + 1 + draw(4), out_row = cols + draw(3);
+  const size_t in_size = (rows - 1) * in_row + (cols - 1) * step + 1, out_size = (rows - 1) * out_row + cols;
+  float *in = draw_floats(in_size), *out = draw_floats(out_size), *before = draw_floats(out_size);
+  memcpy(before, out, out_size * sizeof *out);
+  simd->gather(out, out_row, in, in_row, step, rows, cols);
+  for (size_t i = 0; i < out_size; ++i) {
+    const size_t r = i / out_row, j = i % out_row;
+    CHECK(out[i] == (j < cols ? in[r * in_row + j * step] : before[i]));
+  }
+  free(in);
+  free(out);
+  free(before);
 }
 
 static void check_rows(const etude_simd *simd) {
@@ -175,6 +191,7 @@ static void each(void (*check)(const etude_simd *simd)) {
 static void test_tiles(void) { each(check_tile); }
 static void test_products(void) { each(check_products); }
 static void test_taps(void) { each(check_taps); }
+static void test_gathers(void) { each(check_gather); }
 static void test_rows(void) { each(check_rows); }
 static void test_transposes(void) { each(check_transpose); }
 
@@ -182,6 +199,7 @@ int main(void) {
   RUN(test_tiles);
   RUN(test_products);
   RUN(test_taps);
+  RUN(test_gathers);
   RUN(test_rows);
   RUN(test_transposes);
   return TEST_END();
