@@ -93,6 +93,7 @@ static etude_status describe(etude_plan *plan, uint32_t index, etude_value_info 
   etude_plan_value_read(plan, index, &value);
   etude_plan_constant(plan, &value, &info.constant);
   info.tag = value.tag;
+  info.value = index;
   info.item_count = item_count(plan, &value);
   if (value.kind == ETUDE_FILE_TENSOR) {
     etude_plan_tensor tensor;

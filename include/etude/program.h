@@ -128,6 +128,7 @@ typedef struct etude_value_info {
   /** … and whether it can be loaded: ::ETUDE_OK, ::ETUDE_INVALID_EXTERNAL_DATA where it is of another dtype, shape, dim
       order or size, or ::ETUDE_NOT_FOUND. */
   etude_status external_status;
+  uint32_t value; /**< its number among the values of the method */
 } etude_value_info;
 
 /**

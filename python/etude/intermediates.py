@@ -94,7 +94,7 @@ def record(
     found: list[Result] = []
     runs: dict[int, int] = {}
     made: set[int] = set()
-    inputs_at = {info.tensor.placement() for info in method.metadata.inputs if info.tensor is not None} - {None}
+    given = {info.index for info in method.metadata.inputs}
 
     def look(event: Event) -> None:
         if event.moment != "after" or event.node is not None or event.status != 0:
@@ -104,7 +104,7 @@ def record(
         runs[event.instruction] = run + 1
         for place in result_places(instruction):
             value = instruction.arguments[place]
-            is_input = instruction.kind == "delegate" and (value.index in made or _is_given(value, inputs_at))
+            is_input = instruction.kind == "delegate" and (value.index in made or value.index in given or _is_constant(value))
             if is_input or (instructions is not None and event.instruction not in instructions):
                 continue
             array = event.arguments[place]
@@ -118,12 +118,9 @@ def record(
     return found
 
 
-def _is_given(value: Value, inputs_at: Collection[object]) -> bool:
-    """A constant, or an input of the method by its place in planned memory."""
+def _is_constant(value: Value) -> bool:
     tensor = value.info.tensor
-    if tensor is None or not tensor.is_memory_planned():
-        return False
-    return tensor.placement() is None or tensor.placement() in inputs_at
+    return tensor is not None and tensor.is_memory_planned() and tensor.placement() is None
 
 
 def first_not_finite(results: Sequence[Result]) -> Result | None:

@@ -96,12 +96,14 @@ class ValueInfo:
     kind:   "Tensor", "Int", "Double", "Bool", "String", "None", or a list of these.
     tensor: for a tensor, its TensorInfo; else None.
     value:  the value that the file has for an Int, Double, Bool or String; an input must equal it.
+    index:  its number among the values of the method, as in `Instruction.arguments`.
     """
 
-    __slots__ = ("kind", "tag", "tensor", "value")
+    __slots__ = ("index", "kind", "tag", "tensor", "value")
 
     def __init__(self, info: CData) -> None:
         """Copy what `info` (an etude_value_info) says."""
+        self.index: int = info.value
         self.tag: int = info.tag
         self.kind: str = text(lib.etude_value_kind_name(info.tag))
         self.tensor: TensorInfo | None = TensorInfo(info) if info.tag == _TENSOR else None

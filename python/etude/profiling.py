@@ -87,6 +87,11 @@ class Profile:
         return int(self._profile.runs)
 
     @property
+    def events_missed(self) -> int:
+        """Calls that `events` had no room for; they are in the sums."""
+        return int(self._profile.events_missed)
+
+    @property
     def seconds(self) -> float:
         """From the first instruction to the end of the last, with what was between executions."""
         return float(self._profile.last - self._profile.first) / 1e9
@@ -178,7 +183,10 @@ class Profile:
             yield rows[event.row], event.run, event.start - self._profile.first, event.duration
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a file: `.json` a trace that Chrome and Perfetto open, `.html` a page to look at and send around."""
+        """Write a file: `.json` a trace that Chrome and Perfetto open, `.html` a page to look at and send around.
+
+        `etude.etdump.write` writes one for ExecuTorch's tools.
+        """
         ending = Path(path).suffix
         if ending == ".json":
             Path(path).write_text(json.dumps(self._trace()), "utf-8")

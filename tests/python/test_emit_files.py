@@ -19,7 +19,7 @@ from etude.emit import (
     read_program,
 )
 from etude.emit.model import Allocation, Chain, Double, DoubleList, Int, KernelCall, Method, Program, Tensor
-from etude.emit.writer import _Tables
+from etude.emit.tables import Tables
 from paths import CORPUS
 
 PTES = sorted(CORPUS.glob("*.pte"))
@@ -166,7 +166,7 @@ def test_missing_flatbuffers_is_said_clearly(monkeypatch):
 
 def hand_made(header: bytes | None, constants: list[bytes]) -> bytes:
     """A program with constants inside the FlatBuffer, as files before version 0.2 have them."""
-    t = _Tables()
+    t = Tables()
     tensor = t.table(("Int8", 6), None, t.scalars("i", [2]), t.scalars("B", [0]), None, ("Uint32", 1))
     value = t.table(("Uint8", 5), ("ref", tensor))
     chain = t.table(None, None, t.refs([]))
@@ -251,7 +251,7 @@ def test_data_file_mutants():
 
 def test_references_to_one_table_from_everywhere_are_refused_in_time():
     """A small file in which each of many methods lists the same many values."""
-    t = _Tables()
+    t = Tables()
     value = t.table(("Uint8", 2), ("ref", t.table(("Int64", 3))))
     values = t.refs([value] * 4000)
     chain = t.table(None, None, t.refs([]))

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 import etude
-from etude import intermediates
+from etude import etdump, intermediates
 from etude.cli._backends import add_options
 from etude.cli._common import add_limits, add_program, busy, bytes_text, limits, open_program, pick_method, print_json, progress
 from etude.cli._inputs import add_inputs, read_inputs
@@ -39,6 +39,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--profile", metavar="FILE", nargs="?", const="", help="show where the time goes; FILE.json is a trace for Chrome and Perfetto, "
         "FILE.html a page to look at",
     )  # fmt: skip
+    parser.add_argument("--etdump", metavar="FILE", help="write an event dump of the executions, for ExecuTorch's Inspector")
+    parser.add_argument(
+        "--debug-buffer", metavar="FILE", help="with --etdump: execute once more, and write the values of all instructions for it, too",
+    )  # fmt: skip
     parser.add_argument("--dump", metavar="FOLDER", help="write every result of every instruction there, as .npy files and a list of them")
     parser.add_argument("--check-finite", action="store_true", help="name the first instruction that makes a NaN or infinity: status 1")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
@@ -58,12 +62,10 @@ def run(args: argparse.Namespace) -> int:
     path = args.output
     if path not in (None, "-"):
         path = path if path.endswith(".npz") else f"{path}.npz"
-        check_writable(path)
-    if args.profile:
-        check_writable(args.profile)
+    _check_targets(args, path)
     quiet = args.json or path == "-"
     started = time.perf_counter()
-    every = args.dump or args.check_finite  # a result that is computed at load is looked at, too
+    every = args.dump or args.check_finite or args.etdump  # a result that is computed at load is looked at, too
     with busy("loading"):
         program = open_program(args, args.threads if args.threads != 1 else None)
         opened = time.perf_counter()
@@ -75,11 +77,14 @@ def run(args: argparse.Namespace) -> int:
         return _look_inside(method, inputs, args)
     times: list[float] = []
     outputs: list[Any] = []
-    with nullcontext() if args.profile is None else etude.profile(method) as profile:
+    with nullcontext() if args.profile is None and args.etdump is None else etude.profile(method) as profile:
         for _ in progress(range(args.repeat), "executing"):
             start = time.perf_counter()
             outputs = method.execute(inputs)
             times.append(time.perf_counter() - start)
+    if profile is not None and args.etdump:
+        results = intermediates.record(method, inputs) if args.debug_buffer else []
+        etdump.write(args.etdump, profile, results, outputs if args.debug_buffer else [], debug_buffer=args.debug_buffer)
     report = {
         "method": method.name, "runs": len(times), "median_ms": statistics.median(times) * 1e3, "open_ms": (opened - started) * 1e3,
         "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak, "outputs": [_summary(value) for value in outputs],
@@ -89,17 +94,26 @@ def run(args: argparse.Namespace) -> int:
         np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
         if path == "-":
             sys.stdout.buffer.write(file.getvalue())
-            if profile is not None:
+            if profile is not None and args.profile is not None:
                 _show_profile(profile, args, sys.stderr)
             return 0
         write_files({path: file.getvalue()})
     if args.json:
-        print_json(report | ({} if profile is None else {"profile": profile.to_dict()}))
+        print_json(report | ({} if profile is None or args.profile is None else {"profile": profile.to_dict()}))
     else:
         _print(report, path)
-    if profile is not None:
+    if profile is not None and args.profile is not None:
         _show_profile(profile, args, sys.stderr if args.json else sys.stdout)
     return 0
+
+
+def _check_targets(args: argparse.Namespace, path: str | None) -> None:
+    """Could all that is asked for be written?"""
+    if args.debug_buffer and not args.etdump:
+        raise etude.EtudeValueError("--debug-buffer goes with --etdump")
+    for file in (path, args.profile, args.etdump, args.debug_buffer):
+        if file and file != "-":
+            check_writable(file)
 
 
 def _print(report: dict[str, Any], path: str | None) -> None:

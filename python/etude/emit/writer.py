@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,7 @@ from .model import (
     check_data_file,
     check_program,
 )
+from .tables import Tables, round_up
 
 SEGMENT_ALIGNMENT = 128
 CONSTANT_ALIGNMENT = 16
@@ -140,10 +141,6 @@ def _check_alignment(what: str, alignment: int) -> None:
         raise EmitError(f"{what} alignment {alignment} is not a power of two up to 1 MiB")
 
 
-def _round_up(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
-
-
 class _Pool:
     """Distinct contents in order of first use, placed one after the other."""
 
@@ -165,7 +162,7 @@ class _Pool:
         self.saving.stored_bytes += len(content)
         index = self.known[content] = len(self.items)
         self.items.append(content)
-        self.offsets.append(_round_up(self.size, self.alignment))
+        self.offsets.append(round_up(self.size, self.alignment))
         self.size = self.offsets[-1] + len(content)
         return index
 
@@ -193,97 +190,16 @@ class _Segments:
         places, region = [], bytearray()
         for content in self.contents:
             if content:
-                region.extend(bytes(_round_up(len(region), self.alignment) - len(region)))
+                region.extend(bytes(round_up(len(region), self.alignment) - len(region)))
             places.append((len(region), len(content)))
             region += content
         return places, bytes(region)
 
 
-class _Tables:
-    """A thin layer over flatbuffers.Builder: a table is written from its fields, absent where they are default."""
-
-    def __init__(self) -> None:
-        try:
-            import flatbuffers  # type: ignore[import-untyped, import-not-found, unused-ignore]  # noqa: PLC0415  only when something is written
-        except ImportError:
-            raise EmitError("writing needs the package `flatbuffers`: pip install etude[emit]") from None
-        self.builder: Any = flatbuffers.Builder(4096)
-        self.shared: dict[tuple[str, object], int] = {}
-
-    def table(self, *fields: tuple[str, int] | None) -> int:
-        """Write a table: per slot (kind, value), kind a scalar's name in the builder ("Int32") or "ref"; or None."""
-        b = self.builder
-        b.StartObject(len(fields))
-        order = sorted(range(len(fields)), key=lambda i: _FIELD_SIZES.get(fields[i][0], 4) if fields[i] else 0)  # type: ignore[index]
-        for slot in reversed(order):  # big fields first, so that little padding is needed
-            given = fields[slot]
-            if given is None:
-                continue
-            kind, value = given
-            if kind == "ref":
-                b.PrependUOffsetTRelativeSlot(slot, value, 0)
-            else:
-                getattr(b, f"Prepend{kind}Slot")(slot, value, 0)
-        return int(b.EndObject())
-
-    def string(self, text: str | None) -> tuple[str, int] | None:
-        """Reference to a string, equal ones written once; None stays absent."""
-        if text is None:
-            return None
-        return self.once("string", text, lambda: self.builder.CreateString(text))
-
-    def once(self, kind: str, key: object, write: Callable[[], int]) -> tuple[str, int]:
-        """Reference to something immutable that is written at the first call only."""
-        found = self.shared.get((kind, key))
-        if found is None:
-            found = self.shared[kind, key] = int(write())
-        return "ref", found
-
-    def scalars(self, format: str, items: Sequence[int | float]) -> tuple[str, int]:
-        """Vector of numbers with a struct format letter; equal ones are written once."""
-        packed = struct.pack(f"<{len(items)}{format}", *items)
-        return self.once("vector" + format, packed, lambda: self.packed(packed, struct.calcsize("<" + format)))
-
-    def packed(self, content: bytes, item: int, alignment: int | None = None) -> int:
-        """Vector of `item`-byte elements from their bytes."""
-        b = self.builder
-        b.StartVector(item, len(content) // item, alignment or item)
-        b.head -= len(content)
-        b.Bytes[b.head : b.head + len(content)] = content
-        return int(b.EndVector())
-
-    def refs(self, items: Iterable[int]) -> tuple[str, int]:
-        """Vector of references to tables."""
-        targets = list(items)
-        b = self.builder
-        b.StartVector(4, len(targets), 4)
-        for target in reversed(targets):
-            b.PrependUOffsetTRelative(target)
-        return "ref", int(b.EndVector())
-
-    def finish(self, root: int, identifier: bytes, header: Callable[[int, int], bytes]) -> bytes:
-        """The buffer with a header spliced in after the identifier.
-
-        `header` is called with the total size and the size of the bare buffer; its length must not depend on them.
-        """
-        b = self.builder
-        b.Finish(root, file_identifier=identifier)
-        body = bytes(b.Output())
-        extra = len(header(0, 0))
-        if extra % b.minalign:
-            extra = _round_up(extra, b.minalign)
-        content = header(len(body) + extra, len(body)).ljust(extra, b"\0")
-        root_at = struct.unpack_from("<I", body)[0] + extra
-        return struct.pack("<I", root_at) + body[4:8] + content + body[8:]
-
-
-_FIELD_SIZES = {"Bool": 1, "Int8": 1, "Uint8": 1, "Int32": 4, "Uint32": 4, "ref": 4, "Int64": 8, "Uint64": 8, "Float64": 8}
-
-
 class _ProgramWriter:
     def __init__(self, program: Program, segment_alignment: int, constant_alignment: int, report: WriteReport) -> None:
         self.program, self.report = program, report
-        self.tables = _Tables()
+        self.tables = Tables()
         self.segments = _Segments(segment_alignment)
         self.constants = _Pool(constant_alignment, report.constants)
         self.initial = _Pool(1, report.initial_values)
@@ -324,11 +240,11 @@ class _ProgramWriter:
         def header(size: int, _: int) -> bytes:
             if not region:
                 return b""
-            return struct.pack("<4sIQQQ", b"eh00", 32, size, _round_up(size, alignment), len(region))
+            return struct.pack("<4sIQQQ", b"eh00", 32, size, round_up(size, alignment), len(region))
 
         body = self.tables.finish(root, b"ET12", header)
         if region:
-            body = body.ljust(_round_up(len(body), alignment), b"\0") + region
+            body = body.ljust(round_up(len(body), alignment), b"\0") + region
         body = body.ljust(MINIMUM_SIZE, b"\0")
         self.report.file_bytes = len(body)
         return body
@@ -490,7 +406,7 @@ class _ProgramWriter:
 
 
 def _write_data_file(data: DataFile, alignment: int) -> bytes:
-    t, segments, saving = _Tables(), _Segments(alignment), Saving()
+    t, segments, saving = Tables(), _Segments(alignment), Saving()
     pool = _Pool(1, saving)
     rows = []
     for key, entry in data.entries.items():
@@ -506,8 +422,8 @@ def _write_data_file(data: DataFile, alignment: int) -> bytes:
     root = t.table(("Uint32", data.version), spans, t.refs(rows))
 
     def header(size: int, bare: int) -> bytes:
-        base = _round_up(size, alignment)
+        base = round_up(size, alignment)
         return struct.pack("<4sIQQQQ", b"FH01", 40, size - bare, bare, base, len(region)).ljust(48, b"\0")
 
     body = t.finish(root, b"FT01", header)
-    return body.ljust(_round_up(len(body), alignment), b"\0") + region
+    return body.ljust(round_up(len(body), alignment), b"\0") + region
