@@ -129,6 +129,18 @@ static etude_status run(etude_method *method, const firmware_case *c, etude_erro
   return status == ETUDE_OK ? etude_method_execute(method, error) : status;
 }
 
+/* One image has kernels, another backends: each shows what it takes. */
+static etude_status add_operators(etude_runtime *runtime, etude_error *error) {
+#ifdef FIRMWARE_BACKENDS
+  return etude_register_builtin_backends(runtime, error);
+#else
+  uint32_t count = 0;
+  const etude_kernel *kernels = etude_portable_kernels(&count);
+
+  return etude_runtime_add_kernels(runtime, kernels, count, error);
+#endif
+}
+
 static bool run_case(const firmware_case *c) {
   etude_error error = ETUDE_ERROR_INIT;
   etude_arena arena;
@@ -136,8 +148,6 @@ static bool run_case(const firmware_case *c) {
   etude_runtime *runtime = NULL;
   etude_program *program = NULL;
   etude_method *method = NULL;
-  uint32_t count = 0;
-  const etude_kernel *kernels = etude_portable_kernels(&count);
   const etude_data_loader loader = etude_data_from_memory(c->program, c->program_size);
   etude_status status;
   bool right = false;
@@ -146,7 +156,7 @@ static bool run_case(const firmware_case *c) {
   allocator = etude_arena_allocator(&arena);
   status = etude_runtime_create(&allocator, NULL, &runtime, &error);
   if (status == ETUDE_OK) {
-    status = etude_runtime_add_kernels(runtime, kernels, count, &error);
+    status = add_operators(runtime, &error);
   }
   if (status == ETUDE_OK) {
     status = etude_program_load(runtime, &loader, NULL, &program, &error);

@@ -1,28 +1,52 @@
 #!/usr/bin/env bash
-# Build the bare-metal image and run it under QEMU. Usage: run.sh PYTHON [CASE...]; the Python needs numpy.
+# Build bare-metal images and run them under QEMU. Usage: run.sh PYTHON; the Python needs numpy.
+#
+# One image has the portable kernels and no backend, the other XnnpackBackend and no kernel: the programs of int8 and 4-bit
+# networks that it runs are all delegate.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 python=$1
-shift
-[ $# -gt 0 ] || set -- add mlp_softmax lenet cond counter
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+machine="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
 
-"$python" "$here/embed.py" "$out/models.h" "$@"
-flags="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2 -ffunction-sections -fdata-sections -std=c99"
-for source in "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$here/firmware.c"; do
-  standalone=$(case $source in */c/core/*) echo -ffreestanding ;; *) echo -fno-math-errno ;; esac)
+compile() { # FOLDER FLAG... -- SOURCE...: freestanding where no libm is needed
+  folder=$1
+  shift
+  flags=
+  while [ "$1" != -- ]; do flags="$flags $1"; shift; done
+  shift
+  for source in "$@"; do
+    standalone=$(case $source in */c/core/* | */c/backends/*) echo -ffreestanding ;; *) echo -fno-math-errno ;; esac)
+    # shellcheck disable=SC2086
+    arm-none-eabi-gcc $machine $flags $standalone -ffunction-sections -fdata-sections -std=c99 -pedantic -DETUDE_BUILD -DNDEBUG \
+      -Wall -Wextra -Werror -I"$root/include" -I"$root/c" -I"$folder" \
+      -c "$source" -o "$folder/$(basename "$(dirname "$source")")_$(basename "$source" .c).o"
+  done
+}
+
+run() { # FOLDER: link what was compiled there, and run it
   # shellcheck disable=SC2086
-  arm-none-eabi-gcc $flags $standalone -DETUDE_BUILD -DNDEBUG -Wall -Wextra -I"$root/include" -I"$root/c" -I"$out" \
-    -c "$source" -o "$out/$(basename "$(dirname "$source")")_$(basename "$source" .c).o"
-done
-# shellcheck disable=SC2086
-arm-none-eabi-gcc $flags -nostartfiles -Wl,--gc-sections -T "$here/mps2.ld" "$out"/*.o -lm -lc -lgcc -o "$out/firmware.elf"
-arm-none-eabi-size "$out/firmware.elf"
-if arm-none-eabi-nm "$out/firmware.elf" | grep -wE 'malloc|_malloc_r|calloc|realloc|_sbrk'; then
-  echo "the image contains a heap" >&2
-  exit 1
-fi
-timeout 300 qemu-system-arm -M mps2-an386 -kernel "$out/firmware.elf" -nographic -monitor none -serial none \
-  -semihosting-config enable=on,target=native
+  arm-none-eabi-gcc $machine -nostartfiles -Wl,--gc-sections -T "$here/mps2.ld" "$1"/*.o -lm -lc -lgcc -o "$1/firmware.elf"
+  arm-none-eabi-size "$1/firmware.elf"
+  if arm-none-eabi-nm "$1/firmware.elf" | grep -wE 'malloc|_malloc_r|calloc|realloc|_sbrk'; then
+    echo "the image contains a heap" >&2
+    return 1
+  fi
+  timeout 300 qemu-system-arm -M mps2-an386 -kernel "$1/firmware.elf" -nographic -monitor none -serial none \
+    -semihosting-config enable=on,target=native
+}
+
+mkdir "$out/portable" "$out/delegated"
+
+echo "portable kernels (-O2):"
+"$python" "$here/embed.py" "$out/portable/models.h" add mlp_softmax lenet cond counter
+compile "$out/portable" -O2 -- "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$here/firmware.c"
+run "$out/portable"
+
+echo "XnnpackBackend (-Os):"
+"$python" "$here/embed.py" "$out/delegated/models.h" q8_linear q8_cnn q8_elementwise q8_dynamic_linear q4_linear_groupwise
+compile "$out/delegated" -Os -DETUDE_BACKEND_XNNPACK -DETUDE_NO_FOLDING -DFIRMWARE_BACKENDS -- \
+  "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/backends/*.c "$root"/c/backends/xnnpack/*.c "$here/firmware.c"
+run "$out/delegated"

@@ -60,11 +60,22 @@ static etude_status take_inputs(xnn_delegate *d, etude_value *const *args, uint3
     ETUDE_TRY(check_argument(value, args, arg_count, error));
     if (value->is_output) continue;
     physical_shape(args[i]->as.tensor, &shape);
-    value->data = args[i]->as.tensor->data;
     if (etude_xnn_same_shape(&shape, &value->shape)) continue;
     d->is_planned = false;
     value->shape = shape;
     ETUDE_TRY(etude_xnn_check_shape(value, error));
+  }
+  return ETUDE_OK;
+}
+
+/* After outputs were resized, since one tensor may be both and get other memory then. */
+static etude_status find_input_data(const xnn_graph *graph, etude_value *const *args, etude_error *error) {
+  for (uint32_t i = 0; i < graph->external_count; ++i) {
+    if (graph->externals[i] == XNN_NONE || graph->values[graph->externals[i]].is_output) continue;
+    xnn_value *value = &graph->values[graph->externals[i]];
+    value->data = args[i]->as.tensor->data;
+    if (value->data != NULL || etude_xnn_count(&value->shape) == 0) continue;
+    return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "argument %u, %T, has no data", i, args[i]->as.tensor);
   }
   return ETUDE_OK;
 }
@@ -111,6 +122,11 @@ static void widen_indices(const xnn_graph *graph, etude_value *const *args) {
 
 /* ---- nodes ---- */
 
+/* What empty tensors and an empty workspace point at: no pointer is NULL where addresses are computed. */
+static const uint8_t nothing[ETUDE_MEMORY_ALIGNMENT] = {0};
+
+static uint8_t *or_nothing(uint8_t *data) { return data != NULL ? data : (uint8_t *)(uintptr_t)nothing; }
+
 /* Addresses of all values in the workspace; arguments have theirs already. */
 static void place_values(xnn_graph *graph, uint8_t *workspace) {
   for (uint32_t i = 0; i < graph->value_count; ++i) {
@@ -119,7 +135,7 @@ static void place_values(xnn_graph *graph, uint8_t *workspace) {
     if (root->is_constant) {
       value->data = (uint8_t *)(uintptr_t)root->constant;
     } else if (root->is_input || root->is_output) {
-      value->data = root->data;
+      value->data = or_nothing(root->data);
     } else {
       value->data = workspace + root->offset;
     }
@@ -221,8 +237,9 @@ etude_status etude_xnn_execute(xnn_backend *backend, xnn_delegate *delegate, etu
   ETUDE_TRY(take_inputs(delegate, args, arg_count, error));
   ETUDE_TRY(etude_xnn_plan(delegate, error));
   ETUDE_TRY(resize_outputs(delegate, ctx, args, error));
+  ETUDE_TRY(find_input_data(&delegate->graph, args, error));
   ETUDE_TRY(etude_xnn_workspace_take(backend, delegate->pool, delegate->plan.size, &workspace, error));
-  const etude_status status = run_nodes(delegate, ctx, workspace->data, error);
+  const etude_status status = run_nodes(delegate, ctx, or_nothing(workspace->data), error);
   etude_xnn_workspace_give(backend, delegate->pool, workspace);
   ETUDE_TRY(status);
   widen_indices(&delegate->graph, args);

@@ -59,8 +59,9 @@ static etude_status prepare_convolution(xnn_loader *loader, xnn_node *node) {
   const uint64_t out_channels = (uint64_t)s->groups * s->group_out;
   if (out_channels > INT32_MAX) return etude_error_set(loader->error, ETUDE_INTERNAL, "it has too many channels");
   ETUDE_TRY(check_filter(loader, node, (size_t)out_channels));
-  if (!etude_xnn_input(loader->graph, node, 1)->is_constant) {
-    return etude_error_set(loader->error, ETUDE_INTERNAL, "filters that are computed are not supported");
+  if (!etude_xnn_input(loader->graph, node, 1)->is_constant ||
+      (node->inputs[2] != XNN_NONE && !etude_xnn_input(loader->graph, node, 2)->is_constant)) {
+    return etude_error_set(loader->error, ETUDE_INTERNAL, "filters and biases that are computed are not supported");
   }
   const size_t inner = depthwise ? 1 : (size_t)s->kernel_height * s->kernel_width * s->group_in;
   const xnn_filter_layout layout = {depthwise ? 3 : 0, (size_t)out_channels, inner,
