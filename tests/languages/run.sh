@@ -94,11 +94,75 @@ for header in "$prefix"/include/etude/*.h; do
   build "$name alone, C++17" c++ -std=c++17 $strict -fsyntax-only -x c++ -I"$prefix/include" "$work/alone.c"
 done
 
-if command -v rustc >/dev/null; then
+# The bindings: every case of the corpus with its golden, and the errors of options, methods and files.
+# corpus NAME RUNNER: prints its line
+corpus() {
+  if "$python" "$here/languages.py" "$1" "$root/tests/corpus" "$2"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+}
+
+# example LANGUAGE: the program of docs/languages.md in that language
+example() {
+  sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$root/docs/languages.md" | sed '1d;$d'
+}
+# numbers COMMAND...: what it prints, as plain numbers
+numbers() {
+  "$@" 2>&1 | sed 's/[][,]//g; s/\.0//g; s/ <nil>//'
+}
+mkdir "$work/docs"
+cp "$model" "$work/docs"
+cd "$work/docs"
+
+example c++ >add.cpp
+# shellcheck disable=SC2046
+build "C++, docs/languages.md" c++ -std=c++17 add.cpp -I"$root/bindings/cpp" $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o add
+check "C++, docs/languages.md" ./add
+
+# shellcheck disable=SC2046,SC2086
+build "C++17, etude.hpp" c++ -std=c++17 -O1 $strict -Wshadow -I"$root/bindings/cpp" "$here/run_case.cpp" \
+  $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o "$work/run_case_cpp"
+corpus "C++" "$work/run_case_cpp"
+
+# Rust and Go write beside their sources: in a copy
+cp -r "$root/bindings" "$work/bindings"
+mkdir "$work/tests"
+ln -s "$root/tests/corpus" "$root/tests/data" "$root/tests/abi" "$work/tests"
+export LD_LIBRARY_PATH=$prefix/lib
+
+if command -v cargo >/dev/null && command -v rustc >/dev/null; then
   build "Rust" rustc --edition 2021 -L "$prefix/lib" -C link-arg=-Wl,-rpath,"$prefix/lib" "$here/consumer.rs" -o "$work/rust"
   check "Rust" "$work/rust" "$model"
+  export CARGO_TARGET_DIR=$work/cargo ETUDE_LIB_DIR=$prefix/lib RUSTFLAGS=-Dwarnings
+  build "Rust crates" cargo build -q --offline --examples --manifest-path "$work/bindings/rust/Cargo.toml"
+  mkdir -p rust/src
+  printf '[package]\nname = "add"\nversion = "0.1.0"\nedition = "2021"\n' >rust/Cargo.toml
+  example toml | sed "s#…/etude/bindings#$work/bindings#" >>rust/Cargo.toml
+  example rust >rust/src/main.rs
+  build "Rust, docs/languages.md" cargo build -q --offline --manifest-path rust/Cargo.toml
+  check "Rust, docs/languages.md" numbers "$work/cargo/debug/add"
+  corpus "Rust" "$work/cargo/debug/examples/run_case"
+  echo "Rust, its tests:"
+  cargo test -q --offline --manifest-path "$work/bindings/rust/Cargo.toml" 2>&1 | grep -E '^test result: .* [1-9][0-9]* passed|FAILED|panicked|^error' &&
+    [ "${PIPESTATUS[0]}" = 0 ] && passed=$((passed + 1)) || failed=$((failed + 1))
 else
-  echo "NOT RUN Rust: no rustc here"
+  echo "NOT RUN Rust: no rustc and cargo here"
+fi
+
+if command -v go >/dev/null; then
+  export GOCACHE=$work/go-cache GOPATH=$work/go-path GOPROXY=off GOFLAGS=-mod=mod
+  build "Go" sh -c "cd '$work/bindings/go' && test -z \"\$(gofmt -l .)\" && go vet ./... && go build -o '$work/run_case_go' ./internal/runcase"
+  mkdir go
+  example go >go/add.go
+  build "Go, docs/languages.md" sh -c "cd go && go mod init add 2>&1 | grep -v -e ^go: -e ^[[:space:]]; go mod edit -require etude@v0.0.0 -replace etude='$work/bindings/go' && go build -o ../add-go"
+  check "Go, docs/languages.md" numbers ./add-go
+  corpus "Go" "$work/run_case_go"
+  if (cd "$work/bindings/go" && go test ./...); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  chmod -R u+w "$work/go-path" 2>/dev/null || true
+else
+  echo "NOT RUN Go: no go here"
 fi
 
 echo "$passed passed, $failed failed"

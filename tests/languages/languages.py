@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Hold a language's binding to the corpus: the same cases, values and errors for all of them.
+
+    languages.py NAME CORPUS RUNNER [ARGUMENT...]
+
+RUNNER is a program written with the binding, in two uses:
+
+    RUNNER MODEL CALLS OUT [DATA.ptd...]   calls methods of MODEL as CALLS says and writes OUT, in the format of
+                                           examples/run_arena.c; each method is loaded once
+    RUNNER --errors MODEL                  does what ERRORS says and prints a line for each step
+
+Outputs are compared with the corpus' goldens (eager PyTorch). Prints what failed, and "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "c"))
+from compare_arena import LEFT_OUT, Values, describe_difference, pack_calls, prefix
+
+#: Steps of `--errors` with what each must say: the status that the headers promise, and the subject at fault.
+ERRORS = """\
+set: ok
+get: 1
+set out of range: InvalidArgument 'workspace_sharing_mode'
+set of wrong type: InvalidType 'workspace_sharing_mode'
+set unknown key: NotFound 'workspace_mode'
+set unknown backend: NotFound 'XnnBackend'
+get: 1
+load: ok
+load out of range: InvalidArgument 'workspace_sharing_mode'
+load unknown method: NotFound 'backward'
+execute without inputs: InvalidState ''
+too few inputs: InvalidArgument ''
+no such file: NotFound ''
+copied: ok
+cut short: InvalidProgram ''
+no program: InvalidArgument ''
+"""
+
+
+def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
+    """What is wrong with the outputs of a case; empty if nothing is."""
+    arrays = np.load(corpus / case["files"]["npz"])
+    with tempfile.TemporaryDirectory() as folder:
+        calls, results = Path(folder) / "calls", Path(folder) / "results"
+        calls.write_bytes(pack_calls(case, arrays))
+        files = [str(corpus / name) for name in case["files"]["ptd"]]
+        command = [*runner, str(corpus / case["files"]["pte"]), str(calls), str(results), *files]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            return done.stderr.strip() or f"status {done.returncode}: {done.stdout.strip()}"
+        values = Values(results.read_bytes())
+    for method, number in case["calls"]:
+        specs = case["methods"][method]["sets"][number]["outputs"]
+        (count,) = values.unpack("I")
+        if count != len(specs):
+            return f"{method}: {count} outputs, expected {len(specs)}"
+        for i, spec in enumerate(specs):
+            problem = describe_difference(spec, arrays[f"{prefix(method, number)}out{i}"], values.value(), case["tolerance"])
+            if problem:
+                return f"{method} set {number} output {i}: {problem}"
+    return ""
+
+
+def check_errors(runner: list[str], model: Path) -> str:
+    """What is wrong with a runner's errors; empty if nothing is."""
+    done = subprocess.run([*runner, "--errors", str(model)], check=False, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        return done.stderr.strip() or f"status {done.returncode}"
+    got, want = done.stdout.splitlines(), ERRORS.splitlines()
+    return "; ".join(f"'{g}' instead of '{w}'" for g, w in zip([*got, *[""] * len(want)], want, strict=False) if g != w)
+
+
+def main() -> int:
+    """Run the cases; 0 if all agree."""
+    name, corpus, runner = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    cases = json.loads((corpus / "manifest.json").read_text())["cases"]
+    problems = {case: run_case(runner, corpus, cases[case]) for case in cases if case not in LEFT_OUT}
+    problems["errors"] = check_errors(runner, corpus / "x_linear.pte")
+    for case, problem in problems.items():
+        if problem:
+            print(f"FAILED {name}, {case}: {problem}")
+    failed = sum(bool(problem) for problem in problems.values())
+    print(f"{name}: {len(problems) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
