@@ -112,9 +112,10 @@ static etude_status judge(etude_analysis *a, etude_span *s) {
   const etude_tensor *tensor = etude_span_tensor(a, s);
   const bool unmade = !s->is_input && (!s->made || s->guessed);
   if (!s->touched || s->moved || !unmade) return ETUDE_OK;
-  if (a->steps < a->method->tensor_count)
+  const uint32_t steps = a->method->tensor_count / 4; /* each is a short one */
+  if (a->steps <= steps)
     return etude_error_set(a->plan->error, ETUDE_NOT_SUPPORTED, "there are too many views to tell what they hold");
-  a->steps -= a->method->tensor_count;
+  a->steps -= steps;
   if (s->buffer != ETUDE_NEVER) s->base = find_planned(a, s);
   if (s->constant > 0) ETUDE_TRY(find_constant(a, s, &s->base));
   if (s->base == NULL) return ETUDE_OK;

@@ -55,7 +55,9 @@ static etude_status build_tensor(etude_builder *b, uint32_t value, etude_fb_tabl
     to->capacity = from.nbytes;
     return ETUDE_OK; /* its data follows when buffers are there */
   }
-  return from.external || from.data_index > 0 ? constant_data(b, value, &from, to) : ETUDE_OK;
+  if (from.external || from.data_index > 0) return constant_data(b, value, &from, to);
+  b->method->storage[b->method->storage_count++].tensor = to;
+  return ETUDE_OK;
 }
 
 /* ---- values ---- */

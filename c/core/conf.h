@@ -27,11 +27,11 @@
 /* Distinct missing operators that are listed for a method. */
 #define ETUDE_MOST_MISSING_OPERATORS 64
 
-/* Comparisons of tensors with inputs, to find out which tensors need memory of the method. */
-#define ETUDE_INPUT_STEPS 100000000u
-
-/* Values looked at to find out which planned memory methods share. */
-#define ETUDE_SHARING_STEPS 16000000u
+/* Steps of each search through a plan whose time may grow faster than the file: so many for a byte of it, and some, but
+   never more than that. */
+#define ETUDE_STEPS_PER_BYTE 16u
+#define ETUDE_FREE_STEPS 65536u
+#define ETUDE_MOST_STEPS 100000000u
 
 /* Earlier delegates that one is compared with to find out whether its payload is counted already. */
 #define ETUDE_MOST_COMPARED 128u

@@ -82,6 +82,8 @@ static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
   etude_analysis *a = f->a;
   const uint32_t count = a->method->tensor_count;
   if (s->buffer == ETUDE_NEVER) return true;
+  if (a->steps < count) return false;
+  a->steps -= count;
   for (uint32_t i = 0; i < count; ++i) {
     const etude_span *view = &a->spans[i];
     etude_tensor *tensor = etude_span_tensor(a, view);

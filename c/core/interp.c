@@ -284,6 +284,7 @@ static etude_status call_delegate(etude_method *method, const etude_instruction 
 /* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
    destination a place of its own. Other values are replaced. */
 static etude_status move(etude_method *method, const etude_value *from, etude_value *to, etude_error *error) {
+  ETUDE_TRY(etude_work_add(method, method->input_count, error));
   if (is_input(method, to)) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "a move into an input");
   if (from->tag != ETUDE_VALUE_TENSOR || to->tag != ETUDE_VALUE_TENSOR) {
     *to = *from;

@@ -30,7 +30,6 @@ uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *c
   m->operator_count = etude_fb_count(&plan->fb, plan->operators);
   m->delegate_count = etude_fb_count(&plan->fb, plan->delegates);
   m->buffer_count = etude_plan_buffer_count(plan);
-  m->storage_capacity = counts->homeless;
   take(&l, 1, sizeof *m);
   m->values = take(&l, m->value_count, sizeof *m->values);
   m->tensors = take(&l, m->tensor_count, sizeof *m->tensors);
@@ -40,7 +39,7 @@ uint64_t etude_method_lay_out(etude_builder *builder, const etude_plan_counts *c
   m->operators = take(&l, m->operator_count, sizeof *m->operators);
   m->delegates = take(&l, m->delegate_count, sizeof *m->delegates);
   m->buffers = take(&l, m->buffer_count, sizeof *m->buffers);
-  m->storage = take(&l, m->storage_capacity, sizeof *m->storage);
+  m->storage = take(&l, counts->homeless, sizeof *m->storage);
   m->holds = take(&l, plan->program->segment_count, 1);
   m->name = take(&l, strlen(plan->name) + 1, 1);
   builder->tensor = m->tensors;

@@ -11,9 +11,9 @@
 #include "fold.h"
 #include "segment.h"
 
-/* More tensors, inputs, or items of lists, than this are not analysed: inputs must then be set before each execution. */
+/* More tensors or inputs than this are not analysed, nor plans that take too many steps: inputs must then be set before
+   each execution. */
 #define MOST_TENSORS 16384u
-#define MOST_ITEMS 100000000u
 
 uint64_t etude_analysis_size(const etude_plan_counts *counts) {
   return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(etude_span);
@@ -151,13 +151,66 @@ static etude_status clash(const etude_analysis *a, const etude_span *written, co
                          etude_span_is_state(kept) ? "state buffer" : "value", etude_span_value(a, kept));
 }
 
-/* Nothing but the same state may be written over a state buffer. */
-static etude_status check_state(const etude_analysis *a, const etude_span *kept) {
-  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
-    const etude_span *written = &a->spans[i];
-    if (written == kept || written->writes == 0 || !etude_spans_overlap(written, kept)) continue;
-    if (!etude_span_is_state(written) || written->offset != kept->offset || written->size != kept->size)
-      return clash(a, written, kept);
+/* ---- what lies over what ---- */
+
+static bool stands_before(const etude_span *a, const etude_span *b) {
+  return a->buffer != b->buffer ? a->buffer < b->buffer : a->offset < b->offset;
+}
+
+/* `count` spans as a list in the order of their places. */
+static etude_span *sorted(etude_span *spans, uint32_t count) {
+  etude_span *all;
+  etude_span **end = &all;
+  spans->next = NULL;
+  if (count == 1) return spans;
+  etude_span *a = sorted(spans, count / 2);
+  etude_span *b = sorted(spans + count / 2, count - count / 2);
+  while (a != NULL && b != NULL) {
+    etude_span **least = stands_before(b, a) ? &b : &a;
+    *end = *least;
+    *least = (*least)->next;
+    end = &(*end)->next;
+  }
+  *end = a != NULL ? a : b;
+  return all;
+}
+
+/* The one of two that ends later, where both are in the same buffer; else the second, which comes after the first. */
+static const etude_span *reaches_on(const etude_span *a, const etude_span *b) {
+  return a != NULL && a->buffer == b->buffer && a->offset + a->size > b->offset + b->size ? a : b;
+}
+
+static bool meet(const etude_span *a, const etude_span *b) { return a != NULL && etude_spans_overlap(a, b); }
+
+/* Nothing but the same state may be written over a state buffer, and an input that something is written over is reused.
+   Spans are gone through in the order of their places: of those before, the one that reaches furthest tells. */
+static etude_status check_places(etude_analysis *a) {
+  const etude_span *state = NULL;   /* which reaches furthest */
+  const etude_span *written = NULL; /* no state, likewise */
+  etude_span *inputs = NULL;        /* that nothing is known to be written over */
+  for (etude_span *s = sorted(a->spans, a->method->tensor_count), *next; s != NULL; s = next) {
+    next = s->next;
+    if (s->buffer == ETUDE_NEVER) break; /* the rest is not planned */
+    if (s->size == 0) continue;
+    if (etude_span_is_state(s)) {
+      if (meet(written, s)) return clash(a, written, s);
+      const bool apart = !meet(state, s);
+      const bool same = !apart && state->offset == s->offset && state->size == s->size;
+      if (!apart && !same && state->writes > 0) return clash(a, state, s);
+      if (!apart && !same && s->writes > 0) return clash(a, s, state);
+      if (!same || s->writes > 0) state = reaches_on(state, s);
+    } else if (s->writes > 0 && meet(state, s)) {
+      return clash(a, s, state);
+    }
+    if (s->writes > 0) {
+      for (; inputs != NULL; inputs = inputs->next) inputs->reused |= etude_spans_overlap(inputs, s);
+    }
+    if (s->is_input) {
+      s->reused = s->writes > 0 || meet(written, s) || (state != NULL && state->writes > 0 && meet(state, s));
+      s->next = inputs;
+      if (!s->reused) inputs = s;
+    }
+    if (s->writes > 0 && !etude_span_is_state(s)) written = reaches_on(written, s);
   }
   return ETUDE_OK;
 }
@@ -170,7 +223,7 @@ static void keep(etude_analysis *a, etude_span *s) {
 
 /* The present instruction makes a tensor that it alone writes: nothing else may be needed there before and after. */
 static etude_status check_made(etude_analysis *a, etude_span *written) {
-  for (etude_span **link = &a->live; *link != NULL;) {
+  for (etude_span **link = &a->live; *link != NULL && a->steps > 0; --a->steps) {
     etude_span *kept = *link;
     if (kept->last <= a->at) {
       *link = kept->next;
@@ -212,23 +265,13 @@ static etude_status check_instructions(etude_analysis *a) {
 }
 
 static etude_status check_overlaps(etude_analysis *a) {
-  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
-    if (etude_span_is_state(&a->spans[i])) ETUDE_TRY(check_state(a, &a->spans[i]));
-  }
-  return a->jumps ? ETUDE_OK : check_instructions(a);
-}
-
-static void mark_inputs(const etude_analysis *a) {
   etude_method *method = a->method;
+  ETUDE_TRY(check_places(a));
   for (uint32_t i = 0; i < method->input_count; ++i) {
     const etude_span *input = etude_span_of(a, method->inputs[i].value);
-    if (input == NULL || input->buffer == ETUDE_NEVER) continue;
-    method->inputs[i].reused = input->writes > 0;
-    for (uint32_t j = 0; j < method->tensor_count && !method->inputs[i].reused; ++j) {
-      const etude_span *other = &a->spans[j];
-      method->inputs[i].reused = other != input && other->writes > 0 && etude_spans_overlap(other, input);
-    }
+    method->inputs[i].reused = input != NULL && input->reused;
   }
+  return a->jumps ? ETUDE_OK : check_instructions(a);
 }
 
 static etude_status not_analysed(etude_method *method) {
@@ -247,7 +290,6 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
     method->state_count++;
   }
   if (a->steps == 0) return not_analysed(method);
-  mark_inputs(a);
   ETUDE_TRY(check_overlaps(a));
   if (a->steps == 0) return not_analysed(method);
   return etude_fold(a);
@@ -255,7 +297,7 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
 
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   const size_t size = method->tensor_count * sizeof(etude_span);
-  etude_analysis a = {method, plan, NULL, NULL, 0, MOST_ITEMS, 0, false, false};
+  etude_analysis a = {method, plan, NULL, NULL, 0, etude_program_steps(plan->program), 0, false, false};
   if (method->tensor_count == 0) return ETUDE_OK;
   if (method->tensor_count > MOST_TENSORS || method->input_count > MOST_TENSORS) return not_analysed(method);
   a.spans = etude_alloc_zeros(&method->allocator, size, plan->error);

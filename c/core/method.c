@@ -66,17 +66,21 @@ static etude_status give_storage(etude_method *method, etude_tensor *tensor, etu
   const size_t size = etude_tensor_bound_nbytes(tensor);
   if (size == 0) return ETUDE_OK;
   etude_storage *storage = method->storage;
-  const etude_storage *end = storage + method->storage_count;
-  while (storage != end && storage->tensor != tensor) ++storage;
-  if (storage == end) {
-    if (method->storage_count == method->storage_capacity) {
-      return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the result %T has no memory of its own", tensor);
+  for (uint32_t left = method->storage_count; left > 0;) { /* they stand in the order of tensors */
+    const uint32_t half = left / 2;
+    if (storage[half].tensor < tensor) {
+      storage += half + 1;
+      left -= half + 1;
+    } else {
+      left = half;
     }
+  }
+  if (storage == method->storage + method->storage_count || storage->tensor != tensor)
+    return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the result %T has no memory of its own", tensor);
+  if (storage->data == NULL) {
     storage->data = etude_alloc_zeros(&method->allocator, size, error);
     if (storage->data == NULL) return ETUDE_OUT_OF_MEMORY;
-    storage->tensor = tensor;
     storage->size = size;
-    method->storage_count++;
     method->unplanned_bytes += size;
   }
   tensor->data = storage->data;

@@ -200,8 +200,7 @@ struct etude_method {
   etude_tensor *tensors; /* those of the file, in value order */
 
   uint32_t storage_count;
-  uint32_t storage_capacity;
-  etude_storage *storage; /* of tensors without memory, as it is given */
+  etude_storage *storage; /* of tensors without memory, in their order */
   uint32_t copy_count;
   etude_alias_copy *copies;          /* in order of instructions; the memory of views follows in the same block */
   size_t copy_bytes;                 /* of that block */

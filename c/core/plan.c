@@ -6,6 +6,12 @@
 
 etude_status etude_plan_fault(const etude_plan *plan) { return etude_fb_fault(&plan->fb, plan->error); }
 
+uint32_t etude_program_steps(const etude_program *program) {
+  const uint32_t size = program->file.flatbuffer_size;
+  return size < ETUDE_MOST_STEPS / ETUDE_STEPS_PER_BYTE ? size * ETUDE_STEPS_PER_BYTE + ETUDE_FREE_STEPS
+                                                        : ETUDE_MOST_STEPS;
+}
+
 etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error) {
   if (method >= program->method_count) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "there is no method %u: the program has %u", method,

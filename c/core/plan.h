@@ -85,13 +85,16 @@ typedef struct etude_plan_counts {
   uint32_t instructions;
   uint32_t specs;
   uint32_t work;           /* entries walked */
-  uint32_t searched;       /* inputs that tensors were compared with */
+  uint32_t steps;          /* comparisons of tensors with inputs that are left */
   bool constants;          /* some tensor stands in the constant segment */
   uint64_t unplanned;      /* bytes of homeless tensors, inputs left out */
   uint64_t unplanned_cost; /* what they take of an arena */
 } etude_plan_counts;
 
 etude_status etude_plan_open(const etude_program *program, uint32_t method, etude_plan *out, etude_error *error);
+
+/* Steps of a search, see conf.h. */
+uint32_t etude_program_steps(const etude_program *program);
 
 /* A failure where the reader met a fault. */
 etude_status etude_plan_fault(const etude_plan *plan);

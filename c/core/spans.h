@@ -27,6 +27,7 @@ typedef struct etude_span {
   bool guessed;  /* so it is thought of an argument of a delegate that is not its last: it may be read */
   bool moved;    /* it does not get the memory that is planned for it */
   bool checked;  /* for what lies where it is made */
+  bool reused;   /* an input that something else is written over */
 } etude_span;
 
 typedef struct etude_analysis {

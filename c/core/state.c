@@ -99,6 +99,8 @@ static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps
   const bool one = a->name == b->name;
   const range named = find_named(b, buffer, steps);
   range all = {0, a->value_count};
+  range hint = named; /* behind the tensor of b that the last one of a was the same as */
+  size_t end = 0;     /* of the tensors of a so far */
   etude_plan_tensor first;
   while (next_in_buffer(a, buffer, &all, steps, &first)) {
     range others = named;
@@ -111,6 +113,13 @@ static bool agree(etude_plan *a, etude_plan *b, uint32_t buffer, uint32_t *steps
       others.end = b->value_count;
     }
     etude_plan_tensor second;
+    /* Mostly those of one method lie one after the other, and those of two are the same in the same order. What meets
+       the second here is the same as that, which has been found out already. */
+    if (one && first.buffer_offset >= end) others.end = 0;
+    if (first.buffer_offset + first.nbytes > end) end = first.buffer_offset + first.nbytes;
+    if (!one && first.name != NULL && next_in_buffer(b, buffer, &hint, steps, &second) && second.name != NULL &&
+        second.nbytes == first.nbytes && same_buffer_tensor(&first, &second))
+      continue;
     while (next_in_buffer(b, buffer, &others, steps, &second)) {
       if ((first.name == NULL) == (second.name == NULL) && overlap(&first, &second) &&
           !same_buffer_tensor(&first, &second)) {
@@ -144,7 +153,7 @@ static bool is_shared(const etude_program *program, uint32_t buffer, uint32_t *s
 }
 
 uint32_t etude_program_find_shared(const etude_program *program) {
-  uint32_t steps = ETUDE_SHARING_STEPS;
+  uint32_t steps = etude_program_steps(program);
   uint32_t mask = 0;
   uint32_t buffers = 0;
   etude_plan plan;

@@ -34,8 +34,8 @@ static etude_status check_indices(const etude_plan *plan, etude_fb_vector items,
 
 /* Is a value an input? "No" where an enormous plan has asked too often: then its memory counts, too. */
 static bool is_input(const etude_plan *plan, uint32_t value, etude_plan_counts *counts) {
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->inputs) && counts->searched < ETUDE_INPUT_STEPS; ++i) {
-    counts->searched++;
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->inputs) && counts->steps > 0; ++i) {
+    counts->steps--;
     if (etude_fb_u32_at(&plan->fb, plan->inputs, i) == value) return true;
   }
   return false;
@@ -172,6 +172,7 @@ static etude_status check_all(etude_plan *plan, etude_plan_counts *counts) {
 
 etude_status etude_plan_check(etude_plan *plan, etude_plan_counts *out) {
   memset(out, 0, sizeof *out);
+  out->steps = etude_program_steps(plan->program);
   const etude_status status = check_all(plan, out);
   if (status == ETUDE_OK) return status;
   return etude_error_within(plan->error, status, plan->name, "method %q: ", plan->name);

@@ -52,11 +52,13 @@ KERNEL(etude_aten_col2im_out) {
   if (batch == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)size[0] * (uint64_t)size[1], sizeof *plane, &plane));
   SCRATCH_TAKEN(ctx);
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   for (int64_t n = 0; n < batch; ++n) {
     for (int64_t c = 0; c < channels; ++c) {
       etude_view dense, to;
       memset(plane, 0, (size_t)(size[0] * size[1]) * sizeof *plane);
       for (int64_t k = 0; k < patch; ++k) {
+        if (!etude_progress_add(&progress, blocks[0] * blocks[1])) return progress.status;
         const int64_t line = (rank == 3 ? n * self->strides[0] : 0) + (c * patch + k) * self->strides[rank - 2];
         for (int64_t h = 0; h < blocks[0]; ++h) {
           const int64_t y = h * stride[0] - padding[0] + k / kernel[1] * dilation[0];

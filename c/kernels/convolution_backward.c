@@ -39,10 +39,12 @@ static void add_element(const etude_conv *c, const gradients *g, double gradient
   }
 }
 
-static void add_all(const etude_conv *c, const gradients *g) {
+static etude_status add_all(etude_kernel_context *ctx, const etude_conv *c, const gradients *g) {
+  const uint64_t taps = etude_steps(etude_volume_positions(&c->weight), c->in_channels);
   const size_t channels = c->groups * c->out_channels, places = etude_volume_positions(&c->out);
   for (size_t n = 0; n < c->batch; ++n) {
     for (size_t oc = 0; oc < channels; ++oc) {
+      TRY(etude_kernel_work(ctx, etude_steps(places, taps)));
       for (size_t place = 0; place < places; ++place) {
         const size_t w = place % c->out.sizes[2], rest = place / c->out.sizes[2];
         const size_t at[3] = {rest / c->out.sizes[1], rest % c->out.sizes[1], w};
@@ -55,6 +57,7 @@ static void add_all(const etude_conv *c, const gradients *g) {
       }
     }
   }
+  return ETUDE_OK;
 }
 
 /* Zeros in scratch memory, for a result that is wanted and not empty. */
@@ -110,7 +113,7 @@ KERNEL(etude_aten_convolution_backward_out) {
   TRY(take_zeros(ctx, wanted[1], etude_tensor_numel(weight), &g.weight));
   TRY(take_zeros(ctx, wanted[2], (size_t)channels, &g.bias));
   SCRATCH_TAKEN(ctx);
-  add_all(&c, &g);
+  TRY(add_all(ctx, &c, &g));
   if (wanted[0]) TRY(give(ctx, g.in, in, outs[0]));
   if (wanted[1]) TRY(give(ctx, g.weight, weight, outs[1]));
   if (!wanted[2]) return ETUDE_OK;

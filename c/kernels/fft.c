@@ -25,6 +25,7 @@ typedef etude_complex number;
 
 enum {
   MAX_FACTORS = 40,  /* of a 32-bit length */
+  ROOT_STEPS = 16,   /* of work for a root, which takes a sine and a cosine */
   LARGEST_PRIME = 23 /* whose pass, of as many steps for each element, is still better than a chirp */
 };
 
@@ -32,6 +33,7 @@ enum {
 
 /* A transform of one length. */
 typedef struct transform {
+  etude_progress *progress; /* told of all passes, which end early where it says so */
   size_t length;
   uint32_t factor_count; /* 0 with length > 1: by a chirp */
   uint32_t factors[MAX_FACTORS];
@@ -167,6 +169,7 @@ static void run_passes(const transform *t, number *data) {
   for (uint32_t i = 0; i < t->factor_count; ++i) {
     const uint32_t radix = t->factors[i];
     number *other = from;
+    if (!etude_progress_add(t->progress, (int64_t)t->length * radix)) return;
     switch (radix) { /* loops over constants are unrolled */
       case 2: pass(t, 2, done, from, to); break;
       case 3: pass(t, 3, done, from, to); break;
@@ -218,14 +221,18 @@ static etude_status plan_passes(etude_kernel_context *ctx, transform *t) {
   TRY(etude_scratch_array(ctx, t->length, sizeof(number), &t->roots));
   TRY(etude_scratch_array(ctx, t->length, sizeof(number), &t->spare));
   SCRATCH_TAKEN(ctx);
-  for (size_t k = 0; k < t->length; ++k) t->roots[k] = root(k, t->length);
-  return ETUDE_OK;
+  for (size_t k = 0; k < t->length; ++k) {
+    t->roots[k] = root(k, t->length);
+    if (!etude_progress_add(t->progress, ROOT_STEPS)) break;
+  }
+  return t->progress->status;
 }
 
 static etude_status plan_chirp(etude_kernel_context *ctx, transform *t) {
   transform *const convolution = t + 1;
   const uint64_t n = t->length;
   memset(convolution, 0, sizeof *convolution);
+  convolution->progress = t->progress;
   for (t->padded = 1; t->padded < 2 * t->length - 1;) t->padded *= 2;
   convolution->length = t->padded;
   factorise(t->padded, convolution->factors, &convolution->factor_count);
@@ -240,14 +247,16 @@ static etude_status plan_chirp(etude_kernel_context *ctx, transform *t) {
     t->chirp[k] = root(k * k % (2 * n), 2 * n);
     t->kernel[k] = etude_complex_conj(t->chirp[k]);
     if (k != 0) t->kernel[t->padded - k] = t->kernel[k];
+    if (!etude_progress_add(t->progress, ROOT_STEPS)) return t->progress->status;
   }
   run_passes(convolution, t->kernel);
-  return ETUDE_OK;
+  return t->progress->status;
 }
 
 /* `out` is two: the second is for the convolution of a chirp. */
-static etude_status plan(etude_kernel_context *ctx, size_t length, transform *out) {
+static etude_status plan(etude_kernel_context *ctx, etude_progress *progress, size_t length, transform *out) {
   memset(out, 0, sizeof *out);
+  out->progress = progress;
   out->length = length;
   if (length <= 1) return ETUDE_OK;
   return factorise(length, out->factors, &out->factor_count) ? plan_passes(ctx, out) : plan_chirp(ctx, out);
@@ -337,6 +346,7 @@ static etude_status run_lines(etude_kernel_context *ctx, const etude_tensor *in,
   const etude_view *const views[2] = {&to, &from};
   etude_loop loop;
   etude_cursor at;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   lines l;
   memset(&l, 0, sizeof l);
   l.in = in;
@@ -351,7 +361,7 @@ static etude_status run_lines(etude_kernel_context *ctx, const etude_tensor *in,
   etude_loop_over(&loop, views, 2);
   loop.sizes[dim] = 1;
   if (etude_loop_is_empty(&loop)) return ETUDE_OK;
-  TRY(plan(ctx, l.halved ? signal / 2 : signal, l.t));
+  TRY(plan(ctx, &progress, l.halved ? signal / 2 : signal, l.t));
   TRY(etude_scratch_array(ctx, (uint64_t)signal + 1, sizeof(number), &l.line));
   if (l.halved) {
     TRY(etude_scratch_array(ctx, (uint64_t)signal / 2 + 1, sizeof(number), &l.roots));
@@ -363,8 +373,8 @@ static etude_status run_lines(etude_kernel_context *ctx, const etude_tensor *in,
   do {
     run_line(&l, kind, (const char *)in->data + (size_t)at.offset[1] * etude_scalar_size(in->scalar_type),
              (char *)out->data + (size_t)at.offset[0] * etude_scalar_size(out->scalar_type));
-  } while (etude_loop_next(&loop, loop.rank, &at));
-  return ETUDE_OK;
+  } while (etude_progress_add(&progress, (int64_t)signal) && etude_loop_next(&loop, loop.rank, &at));
+  return progress.status;
 }
 
 /* ---- operators ---- */

@@ -30,6 +30,7 @@ typedef struct sampling {
   void *converted;  /* memory for it, or NULL */
   void *result;     /* a row of output */
   taps *columns, *rows;
+  etude_progress *progress;
 } sampling;
 
 /* ---- positions ---- */
@@ -135,7 +136,8 @@ static const void *find_image(const sampling *s, int64_t n) {
 static void sample_image(const sampling *s, int64_t n) {
   const etude_tensor *out = s->out;
   const void *image = find_image(s, n);
-  for (int64_t oh = 0; oh < out->sizes[2]; ++oh) {
+  const int64_t steps = (int64_t)out->sizes[1] * out->sizes[3] * s->count * s->count;
+  for (int64_t oh = 0; oh < out->sizes[2] && etude_progress_add(s->progress, steps); ++oh) {
     find_row(s, n, oh);
     for (int64_t c = 0; c < out->sizes[1]; ++c) {
       if (s->compute == ETUDE_DOUBLE) {
@@ -204,6 +206,8 @@ KERNEL(etude_aten_grid_sampler_2d_out) {
   if (etude_tensor_numel(s.out) == 0) return ETUDE_OK;
   TRY(find_room(ctx, &s));
   SCRATCH_TAKEN(ctx);
-  for (int64_t n = 0; n < s.in->sizes[0]; ++n) sample_image(&s, n);
-  return ETUDE_OK;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
+  s.progress = &progress;
+  for (int64_t n = 0; n < s.in->sizes[0] && progress.status == ETUDE_OK; ++n) sample_image(&s, n);
+  return progress.status;
 }

@@ -41,6 +41,7 @@ static etude_status multiply(etude_kernel_context *ctx, const product *p) {
     TRY(etude_scratch_array(ctx, p->depth, sizeof *row, &row));
   }
   SCRATCH_TAKEN(ctx);
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   for (size_t j = 0; j < p->columns; ++j) {
     for (size_t k = 0; k < p->depth; ++k) column[k] = bytes[k * k_step + j * j_step] * scale_of(p, k, j);
     for (size_t i = 0; i < p->rows; ++i) {
@@ -52,6 +53,7 @@ static etude_status multiply(etude_kernel_context *ctx, const product *p) {
       for (size_t k = 0; k < p->depth; ++k) sum += row[k] * column[k];
       etude_element_set_double(p->out->data, p->out->scalar_type,
                                i * (size_t)p->out->strides[0] + j * (size_t)p->out->strides[1], sum);
+      if (!etude_progress_add(&progress, (int64_t)p->depth)) return progress.status;
     }
   }
   return ETUDE_OK;

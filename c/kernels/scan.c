@@ -102,6 +102,7 @@ static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, co
   l.value_step = in.rank == 0 ? 1 : (size_t)out.strides[d];
   l.index_step = in.rank == 0 ? 1 : (size_t)index.strides[d];
   if (in.rank > 0) loop.sizes[d] = 1;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   etude_cursor_start(&at, &loop);
   do {
     const size_t size = etude_scalar_size(l.dtype);
@@ -109,8 +110,8 @@ static etude_status scan(etude_kernel_context *ctx, etude_value *const *args, co
     l.values = (char *)values->data + (size_t)at.offset[1] * size;
     l.indices = indices != NULL ? (int64_t *)indices->data + at.offset[2] : NULL;
     what(&l);
-  } while (etude_loop_next(&loop, loop.rank, &at));
-  return ETUDE_OK;
+  } while (etude_progress_add(&progress, l.count) && etude_loop_next(&loop, loop.rank, &at));
+  return progress.status;
 }
 
 /* (self, dim, values, indices, [values, indices]) */

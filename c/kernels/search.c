@@ -93,6 +93,8 @@ static etude_status search_all(etude_kernel_context *ctx, sequence *s, const etu
   const etude_view *const views[4] = {&to, &from, &sequence_view, &sorter_view};
   etude_loop loop;
   etude_cursor at;
+  enum { SEARCH_STEPS = 32 }; /* of work for an element, about as many as a search takes */
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   bool fits = !lines || rank == s->numbers->rank, valid = true;
   for (uint32_t d = 0; fits && lines && d + 1 < rank; ++d) fits = self->sizes[d] == s->numbers->sizes[d];
   if (!fits) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T does not fit %T", self, s->numbers);
@@ -113,6 +115,7 @@ static etude_status search_all(etude_kernel_context *ctx, sequence *s, const etu
     s->offset = at.offset[2];
     s->sorter_offset = at.offset[3];
     etude_element_set_int(out->data, out->scalar_type, (size_t)at.offset[0], search(s, &wanted, is_float, &valid));
+    if (!etude_progress_add(&progress, SEARCH_STEPS)) return progress.status;
   } while (valid && etude_loop_next(&loop, loop.rank, &at));
   if (valid) return ETUDE_OK;
   return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T has indices that are out of range", s->sorter);

@@ -43,9 +43,9 @@ static void merge_runs(const entry *from, entry *to, int64_t count, int64_t widt
   }
 }
 
-/* Sort by key; `spare` has the same room. Returns the one of the two that holds the result. */
-static entry *sort_entries(entry *entries, entry *spare, int64_t count) {
-  for (int64_t width = 1; width < count; width *= 2) {
+/* Sort by key; `spare` has the same room. Returns the one of the two that holds the result, where it was not stopped. */
+static entry *sort_entries(etude_progress *progress, entry *entries, entry *spare, int64_t count) {
+  for (int64_t width = 1; width < count && etude_progress_add(progress, count); width *= 2) {
     entry *sorted = spare;
     merge_runs(entries, sorted, count, width);
     spare = entries;
@@ -55,7 +55,7 @@ static entry *sort_entries(entry *entries, entry *spare, int64_t count) {
 }
 
 /* The same, but only the first `few` are wanted: keep these sorted while going through. */
-static entry *select_entries(entry *entries, entry *spare, int64_t count, int64_t few) {
+static entry *select_entries(etude_progress *progress, entry *entries, entry *spare, int64_t count, int64_t few) {
   int64_t kept = 0;
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = kept;
@@ -67,6 +67,7 @@ static entry *select_entries(entry *entries, entry *spare, int64_t count, int64_
     }
     for (; at > 0 && spare[at - 1].key > entries[i].key; --at) spare[at] = spare[at - 1];
     spare[at] = entries[i];
+    if (!etude_progress_add(progress, kept - at)) break;
   }
   return spare;
 }
@@ -113,6 +114,7 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   const etude_view *const views[3] = {&from, &values, &indices};
   etude_loop loop;
   etude_cursor at;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   entry *entries, *spare;
   const char *data = self->data;
   const uint32_t rank = self->rank;
@@ -137,7 +139,9 @@ static etude_status sort(etude_kernel_context *ctx, const sorting *s) {
   do {
     const entry *sorted;
     load_entries(self, at.offset[0], from.strides[dim], count, s->descending, entries);
-    sorted = wanted <= FEW ? select_entries(entries, spare, count, wanted) : sort_entries(entries, spare, count);
+    sorted = wanted <= FEW ? select_entries(&progress, entries, spare, count, wanted)
+                           : sort_entries(&progress, entries, spare, count);
+    if (!etude_progress_add(&progress, count)) return progress.status;
     for (int64_t i = 0; i < wanted; ++i) {
       const int64_t source = at.offset[0] + sorted[i].index * from.strides[dim];
       const int64_t place = at.offset[1] + i * values.strides[dim];
@@ -248,6 +252,7 @@ static etude_status choose_along(etude_kernel_context *ctx, etude_value *const *
   const etude_view *const views[3] = {&from, &values, &indices};
   etude_loop loop;
   etude_cursor at;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   entry *entries, *spare;
   uint32_t dim;
   bool keep;
@@ -286,7 +291,8 @@ static etude_status choose_along(etude_kernel_context *ctx, etude_value *const *
   do {
     const size_t size = etude_scalar_size(s.self->scalar_type);
     load_entries(s.self, at.offset[0], stride, count, false, entries);
-    const entry *sorted = sort_entries(entries, spare, count);
+    const entry *sorted = sort_entries(&progress, entries, spare, count);
+    if (!etude_progress_add(&progress, count)) return progress.status;
     const int64_t index = sorted[choose(sorted, count, count_nans(sorted, count, s.self->scalar_type), k)].index;
     etude_copy_element((char *)s.values->data + at.offset[1] * (int64_t)size,
                        (const char *)s.self->data + (at.offset[0] + index * stride) * (int64_t)size, size);
@@ -338,7 +344,9 @@ static etude_status choose_of_all(etude_kernel_context *ctx, etude_value *const 
   TRY(take_entries(ctx, count, &entries, &spare));
   SCRATCH_TAKEN(ctx);
   load_entries(self, 0, 1, count, false, entries);
-  const entry *sorted = sort_entries(entries, spare, count);
+  etude_progress progress = {ctx, 0, ETUDE_OK};
+  const entry *sorted = sort_entries(&progress, entries, spare, count);
+  if (progress.status != ETUDE_OK) return progress.status;
   const int64_t index = sorted[choose(sorted, count, count_nans(sorted, count, self->scalar_type), 1)].index;
   etude_copy_element(out->data, (const char *)self->data + index * (int64_t)size, size);
   return ETUDE_OK;
@@ -391,7 +399,9 @@ static etude_status unique(etude_kernel_context *ctx, etude_value *const *args, 
       etude_loop_next(&loop, loop.rank, &at);
     }
     const bool is_float = etude_dtype_is_float(self->scalar_type);
-    const entry *sorted = ordered ? entries : sort_entries(entries, spare, numel);
+    etude_progress progress = {ctx, 0, ETUDE_OK};
+    const entry *sorted = ordered ? entries : sort_entries(&progress, entries, spare, numel);
+    if (progress.status != ETUDE_OK) return progress.status;
     for (int64_t i = 0; i < numel; ++i) {
       const int64_t index = sorted[i].index;
       const bool repeats = i > 0 && sorted[i].key == sorted[i - 1].key && !(is_float && sorted[i].key == INT64_MAX);

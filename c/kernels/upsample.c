@@ -28,6 +28,7 @@ typedef struct upsampling {
   bool align_corners;
   int32_t compute; /* ETUDE_FLOAT or ETUDE_DOUBLE */
   axis axes[2];    /* rows, columns */
+  etude_progress *progress;
 } upsampling;
 
 /* ---- tables ---- */
@@ -97,6 +98,7 @@ static void place_antialiased(const upsampling *u, axis *a, double *weights) {
     for (int64_t j = 0; j < count && total > 0; ++j) weights[j] /= total;
     a->starts[o] = start;
     a->counts[o] = count;
+    if (!etude_progress_add(u->progress, count)) return;
   }
 }
 
@@ -168,7 +170,7 @@ static void copy_columns(const upsampling *u, void *out, const void *in) {
 }
 
 static void copy_plane(const upsampling *u, const etude_cursor *at) {
-  for (int64_t o = 0; o < u->axes[0].out_size; ++o) {
+  for (int64_t o = 0; o < u->axes[0].out_size && etude_progress_add(u->progress, u->axes[1].out_size); ++o) {
     copy_columns(u, row_of(u->out, at->offset[1], o), row_of(u->in, at->offset[0], u->axes[0].starts[o]));
   }
 }
@@ -201,6 +203,7 @@ static void load_row(const upsampling *u, const room *r, const char *in, int64_t
   const size_t place = (size_t)h * (size_t)columns->out_size;
   etude_dtype_convert(r->row, u->compute, 1, in, u->in->scalar_type, (size_t)u->in->strides[3],
                       (size_t)columns->in_size);
+  etude_progress_add(u->progress, columns->out_size * columns->width);
   if (u->compute == ETUDE_DOUBLE) {
     weigh_columns_double(columns, (double *)r->rows + place, r->row);
   } else {
@@ -220,6 +223,7 @@ static void weigh_plane(const upsampling *u, const etude_cursor *at, const room 
   for (int64_t o = 0; o < rows->out_size; ++o) {
     const int64_t end = rows->starts[o] + rows->counts[o];
     if (loaded < rows->starts[o]) loaded = rows->starts[o];
+    if (!etude_progress_add(u->progress, (int64_t)width * rows->counts[o])) return;
     for (; loaded < end; ++loaded) load_row(u, r, row_of(u->in, at->offset[0], loaded), loaded);
     if (u->compute == ETUDE_DOUBLE) {
       weigh_rows_double(rows, o, r->result, r->rows, width);
@@ -245,7 +249,9 @@ static etude_status run(etude_kernel_context *ctx, upsampling *u) {
   const etude_view *const views[2] = {&in, &out};
   etude_loop loop;
   etude_cursor at;
+  etude_progress progress = {ctx, 0, ETUDE_OK};
   room r;
+  u->progress = &progress;
   if (etude_tensor_numel(u->out) == 0) return ETUDE_OK;
   for (uint32_t d = 0; d < 2; ++d) TRY(place(ctx, u, &u->axes[d]));
   if (u->method != NEAREST) TRY(find_room(ctx, u, &r));
@@ -261,8 +267,8 @@ static etude_status run(etude_kernel_context *ctx, upsampling *u) {
     } else {
       weigh_plane(u, &at, &r);
     }
-  } while (etude_loop_next(&loop, loop.rank, &at));
-  return ETUDE_OK;
+  } while (progress.status == ETUDE_OK && etude_loop_next(&loop, loop.rank, &at));
+  return progress.status;
 }
 
 /* ---- arguments ---- */

@@ -328,6 +328,148 @@ static void test_backends_come_and_go(void) {
   free(bytes);
 }
 
+/* Registration, unregistration, option calls, loads and executions on six threads. The backend of the program may not be
+   there at the moment; whatever else is asked of it succeeds. Its results are the option that it reads when it executes. */
+static const etude_option_schema *number_schema(void *self, uint32_t *out_count) {
+  static const etude_option_schema schema[] = {
+      {"number", "a number", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, ETUDE_OPTION_EFFECT_NOW, 0, NULL, 0, 9, NULL, NULL}};
+
+  (void)self;
+  *out_count = 1;
+  return schema;
+}
+
+static etude_status number_init(void *self, etude_init_context *ctx, etude_bytes payload, void **out_handle,
+                                etude_error *error) {
+  int64_t number;
+
+  (void)payload;
+  *out_handle = self;
+  return etude_init_context_option_int(ctx, "number", &number, error);
+}
+
+static etude_status number_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
+                                   uint32_t count, etude_error *error) {
+  etude_tensor *out = args[count - 1]->as.tensor;
+  int64_t number = 0;
+  const etude_status status = etude_execute_context_option_int(ctx, "number", &number, error);
+
+  (void)self;
+  (void)handle;
+  for (size_t i = 0; i < etude_tensor_numel(out); i++) {
+    ((float *)out->data)[i] = (float)number;
+  }
+  return status;
+}
+
+static const etude_backend number_backend = {
+    .struct_size = sizeof(etude_backend),
+    .abi_version = ETUDE_ABI_VERSION,
+    .init = number_init,
+    .execute = number_execute,
+    .option_schema = number_schema,
+};
+
+static bool may_be_gone(etude_status status) { return status == ETUDE_OK || status == ETUDE_NOT_FOUND; }
+
+static void *take_out_and_bring_back(void *arg) {
+  worker *w = arg;
+  const double end = now() + w->common->seconds;
+
+  while (now() < end) { /* both threads bring the same backend */
+    etude_status status = etude_runtime_unregister_backend(w->common->runtime, CONTEXT, &w->error);
+    w->wrong += !may_be_gone(status) && status != ETUDE_INVALID_STATE;
+    w->wrong +=
+        etude_runtime_register_backend(w->common->runtime, CONTEXT, &number_backend, NULL, &w->error) != ETUDE_OK;
+    w->rounds++;
+  }
+  return NULL;
+}
+
+static void *ask_and_set(void *arg) {
+  worker *w = arg;
+  const double end = now() + w->common->seconds;
+  etude_runtime *runtime = w->common->runtime;
+
+  while (now() < end) {
+    const etude_option_schema *schema;
+    etude_option item = {"number", 0, 0, {0}};
+    option_map map;
+    uint32_t count;
+    bool is_set;
+
+    map_start(&map, CONTEXT);
+    map_int(&map, "number", (int32_t)(w->rounds % 10));
+    w->wrong += !may_be_gone(etude_runtime_set_option(runtime, &map.row, 1, &w->error));
+    w->wrong += !may_be_gone(etude_runtime_get_option(runtime, CONTEXT, &item, &w->error));
+    w->wrong += item.value.int_value < 0 || item.value.int_value > 9;
+    w->wrong += !may_be_gone(etude_runtime_option_is_set(runtime, CONTEXT, "number", &is_set, &w->error));
+    w->wrong += !may_be_gone(etude_runtime_option_schema(runtime, CONTEXT, &schema, &count, &w->error));
+    w->wrong += !may_be_gone(etude_runtime_reset_option(runtime, CONTEXT, NULL, &w->error));
+    (void)etude_runtime_backend_users(runtime, CONTEXT);
+    (void)etude_runtime_backend_available(runtime, CONTEXT);
+    w->wrong += etude_runtime_backend_count(runtime) < BUILTINS - 1;
+    w->rounds++;
+  }
+  return NULL;
+}
+
+static void *load_and_explain(void *arg) {
+  worker *w = arg;
+  const double end = now() + w->common->seconds;
+
+  while (now() < end) {
+    etude_method *method = NULL;
+    const etude_status status = etude_method_load(w->common->program, "decode", NULL, &method, &w->error);
+    w->wrong += !may_be_gone(status);
+    if (status == ETUDE_OK) { /* then its backend stays */
+      etude_option_explanation explanation;
+      float out[128];
+
+      explanation.struct_size = (uint32_t)sizeof explanation;
+      w->wrong += etude_method_explain_option(method, CONTEXT, "number", &explanation, &w->error) != ETUDE_OK;
+      w->wrong += run_floats(method, decode_input, 1, 8, out, &w->error) != ETUDE_OK || out[0] != out[4] ||
+                  out[0] < 0.0f || out[0] > 9.0f;
+    }
+    etude_method_free(method);
+    w->rounds++;
+  }
+  return NULL;
+}
+
+static void test_everything_at_once(void) {
+  static void *(*const roles[6])(void *arg) = {
+      take_out_and_bring_back, take_out_and_bring_back, ask_and_set, ask_and_set, load_and_explain, load_and_explain,
+  };
+  shared common = {NULL, NULL, seconds};
+  static worker workers[6];
+  etude_error error = ETUDE_ERROR_INIT;
+  size_t size = 0;
+  uint8_t *bytes = read_corpus("../data/prefill_decode.pte", &size);
+  const etude_data_loader loader = etude_data_from_memory(bytes, size);
+
+  CHECK_OK(etude_host_runtime_create(1, &common.runtime, &error), &error);
+  CHECK_OK(etude_runtime_unregister_backend(common.runtime, CONTEXT, &error), &error);
+  CHECK_OK(etude_program_load(common.runtime, &loader, NULL, &common.program, &error), &error);
+  for (int i = 0; i < 6; i++) {
+    workers[i].common = &common;
+    workers[i].number = i;
+    workers[i].error.struct_size = (uint32_t)sizeof workers[i].error;
+    CHECK(pthread_create(&workers[i].thread, NULL, roles[i], &workers[i]) == 0);
+  }
+  for (int i = 0; i < 6; i++) {
+    CHECK(pthread_join(workers[i].thread, NULL) == 0);
+    printf("  thread %d: %lu rounds, %lu wrong %s\n", i, workers[i].rounds, workers[i].wrong,
+           workers[i].wrong != 0 ? workers[i].error.message : "");
+  }
+  for (int i = 0; i < 6; i++) {
+    CHECK(workers[i].rounds > 0 && workers[i].wrong == 0);
+  }
+  etude_program_free(common.program);
+  etude_host_runtime_free(common.runtime);
+  free(bytes);
+}
+
 /* A backend that is told of a change may neither be taken out nor change options: both end, with a reason. */
 typedef struct meddler {
   etude_runtime *runtime;
@@ -396,6 +538,7 @@ int main(int argc, char **argv) {
   RUN(test_executing_while_setting);
   RUN(test_backend_and_core_agree_in_the_end);
   RUN(test_backends_come_and_go);
+  RUN(test_everything_at_once);
   RUN(test_what_a_told_backend_must_not_do);
   return TEST_END();
 }

@@ -1,6 +1,7 @@
 /* All that a program file can make the library do, within limits; see drive.h.
  *
- * The limits bound time as much as memory: kernels are linear to cubic in what fits into memory. Input tensors are
+ * The limits bound time as much as memory: an execution does at most WORK_LIMIT of work, some tens of milliseconds without
+ * sanitizers, so that an input that takes seconds is one whose work is not counted. Input tensors are
  * filled with the bytes of the file itself, so that indices, conditions and lengths vary too. */
 #include "drive.h"
 
@@ -8,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSTRUCTION_LIMIT = 300, METHOD_BYTES = 1 << 19, TOTAL_BYTES = 8 << 20, MOST_METHODS = 8, MOST_INPUTS = 64 };
+enum {
+  INSTRUCTION_LIMIT = 300,
+  WORK_LIMIT = 1 << 25,
+  METHOD_BYTES = 1 << 19,
+  TOTAL_BYTES = 8 << 20,
+  MOST_METHODS = 8,
+  MOST_INPUTS = 64
+};
 
 typedef struct budget {
   size_t blocks;
@@ -287,6 +295,7 @@ static void use_program(etude_program *program, fuzz_file file) {
 
   config.instruction_limit = INSTRUCTION_LIMIT;
   config.memory_limit = METHOD_BYTES;
+  config.work_limit = WORK_LIMIT;
   ask_segments(program);
   for (uint32_t i = 0; i < etude_program_method_count(program) && i < MOST_METHODS; i++) {
     const char *name = etude_program_method_name(program, i);

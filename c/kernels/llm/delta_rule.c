@@ -105,6 +105,7 @@ KERNEL(etude_llama_gated_delta_rule) {
   if (heads * r.values == 0) return ETUDE_OK;
   TRY(etude_scratch_array(ctx, (uint64_t)heads * r.values, sizeof(float), &r.scratch));
   SCRATCH_TAKEN(ctx);
+  TRY(etude_kernel_work(ctx, etude_steps(heads * r.tokens, r.keys * r.values / 8 + 1)));
   etude_kernel_parallel_for(ctx, heads, run_head, &r);
   return ETUDE_OK;
 }
