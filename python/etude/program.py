@@ -59,6 +59,7 @@ class Program(Uncopied):
         self._lock = threading.RLock()  # a backend written in Python may load another method while it initialises one
         count = lib.etude_program_method_count(handle.pointer)
         self._names = [text(lib.etude_program_method_name(handle.pointer, i)) for i in range(count)]
+        self._numbers = {name: i for i, name in reversed(list(enumerate(self._names)))}
 
     @property
     def method_names(self) -> set[str]:
@@ -207,7 +208,7 @@ class Program(Uncopied):
         return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._names if name.__hash__ is None else name in self._numbers
 
     def close(self) -> None:
         """Free the methods that `load_method(name)` has made, and the file. Fresh methods live on. Closing twice is fine."""
@@ -259,8 +260,8 @@ class Program(Uncopied):
 
     def _index(self, name: str) -> int:
         try:
-            return self._names.index(name)
-        except ValueError:
+            return self._numbers[name]
+        except (KeyError, TypeError):
             error = EtudeKeyError(f"this program has no method {name!r}; it has: {self._known()}")
             error.subject = str(name)
             raise error from None

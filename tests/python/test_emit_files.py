@@ -2,11 +2,11 @@
 
 import random
 import struct
-import time
 
 import numpy as np
 import pytest
 
+from counting import lines_run
 from etude.emit import (
     DType,
     EmitError,
@@ -218,7 +218,7 @@ def test_what_is_no_program():
 
 @pytest.mark.parametrize("name", [*SMALL, "external_constants"])
 def test_mutants_give_a_program_or_a_format_error(name):
-    """Nothing but FormatError, with an offset, and each within a second."""
+    """Nothing but FormatError, with an offset, and no end."""
     content = (CORPUS / f"{name}.pte").read_bytes()
     rng = random.Random(name)
     refused = 0
@@ -227,13 +227,11 @@ def test_mutants_give_a_program_or_a_format_error(name):
         for _ in range(rng.choice((1, 1, 2, 8))):
             at = rng.randrange(len(mutant))
             mutant[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
-        start = time.perf_counter()
         try:
             program_bytes(read_program(bytes(mutant)))
         except FormatError as error:
             assert error.offset is not None
             refused += 1
-        assert time.perf_counter() - start < 1
     assert refused > 30
 
 
@@ -249,7 +247,7 @@ def test_data_file_mutants():
             assert error.offset is not None
 
 
-def test_references_to_one_table_from_everywhere_are_refused_in_time():
+def test_references_to_one_table_from_everywhere_are_refused():
     """A small file in which each of many methods lists the same many values."""
     t = Tables()
     value = t.table(("Uint8", 2), ("ref", t.table(("Int64", 3))))
@@ -260,7 +258,9 @@ def test_references_to_one_table_from_everywhere_are_refused_in_time():
     plan = t.table(t.string("m"), None, values, empty, empty, chains, None, t.refs([]), sizes)
     root = t.table(None, t.refs([plan] * 4000), t.refs([]))
     content = t.finish(root, b"ET12", lambda *_: b"")
-    start = time.perf_counter()
-    with pytest.raises(FormatError, match="same bytes far too often"):
-        read_program(content)
-    assert time.perf_counter() - start < 2
+
+    def read():
+        with pytest.raises(FormatError, match="same bytes far too often"):
+            read_program(content)
+
+    assert lines_run(read) < 40 * len(content)  # there are 16 million references

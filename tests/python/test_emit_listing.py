@@ -1,12 +1,12 @@
 """Listings and pictures of programs: everything is shown, and what is drawn is what the plan says."""
 
 import re
-import time
 from xml.etree import ElementTree
 
 import pytest
 
 import emit_programs
+from counting import lines_run
 from etude.emit import DType, read_program
 from etude.emit.flow import conflict
 from etude.emit.listing import find_sharing, list_method, list_program, list_sharing, list_traces
@@ -147,7 +147,7 @@ def test_letters_stand_where_the_legend_says(path):
                     assert any(first <= column < ends for a, b in span.runs() for column in range(a, b + 1))
 
 
-def test_large_plans_are_drawn_quickly():
+def test_large_plans_are_drawn_in_few_steps():
     """5,000 instructions, half of them with results that are needed for a long time."""
     method = Method("forward", [Tensor(DType.float32, (4,), (0,))], [0], buffer_sizes=[])
     calls = []
@@ -166,11 +166,10 @@ def test_large_plans_are_drawn_quickly():
         total = call("aten::add.out", total, value, one)
     method.outputs, method.chains = [total], [Chain(calls)]
     method.buffer_sizes = [16 * len(method.values)]
+    pictures = []
     for draw in (plan_text, plan_svg):
-        start = time.perf_counter()
-        picture = draw(method)
-        assert time.perf_counter() - start < 2  # seconds; 0.2 on the machines of today
-        assert "5000 buffers" in picture
+        assert lines_run(lambda draw=draw: pictures.append(draw(method))) < 1000 * 5000
+    assert all("5000 buffers" in picture for picture in pictures)
 
 
 def test_names_are_escaped_in_svg():

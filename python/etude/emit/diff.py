@@ -1,15 +1,16 @@
-"""What differs between two programs, as text."""
+"""What differs between two programs, as text, in time and memory near to linear in the files."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 
 from .checks import checked
 from .errors import EmitError
-from .listing import instruction_text, names_of_values, place_text, tensor_text
-from .model import KernelCall, Method, Program, Tensor
+from .lines import differences
+from .listing import Clips, instruction_text, names_of_values, place_text, tensor_text
+from .model import Delegate, KernelCall, Method, Program, Tensor
 
 
 @checked(EmitError)
@@ -19,25 +20,26 @@ def diff_programs(a: Program, b: Program, *, instructions: bool = True) -> list[
     Compared are methods, their inputs, outputs, memory and instructions (operands by what they are, not by number),
     constants and payloads by content, and named data. With instructions=False operators are only counted.
     """
+    context = _Context()
     lines: list[str] = []
     theirs = {m.name: m for m in b.methods}
     ours = {m.name: m for m in a.methods}
-    added = [m for m in b.methods if m.name not in ours]
-    for name in [n for n in ours if n not in theirs]:
-        renamed = next((m for m in added if not _diff_methods(ours[name], m, True)), None)
-        if renamed is None:
-            lines.append(f"- method {name}")
-        else:
-            lines.append(f"- method {name}, called {renamed.name} in the other program")
-            added.remove(renamed)
-    lines += [f"+ method {m.name}" for m in added]
+    added: dict[str, list[Method]] = {}  # by all that is compared
+    for method in [m for m in b.methods if m.name not in ours]:
+        added.setdefault(context.fingerprint(method), []).append(method)
+    for method in [m for m in ours.values() if m.name not in theirs]:
+        same = added.get(context.fingerprint(method), [])
+        renamed = f", called {context.clips[same.pop(0).name]} in the other program" if same else ""
+        lines.append(f"- method {context.clips[method.name]}{renamed}")
+    left = {m.name for group in added.values() for m in group}
+    lines += [f"+ method {context.clips[m.name]}" for m in b.methods if m.name in left]
     for name, method in ours.items():
         if name in theirs:
-            lines += [f"{name}: {line}" for line in _diff_methods(method, theirs[name], instructions)]
+            lines += [f"{context.clips[name]}: {line}" for line in context.diff(method, theirs[name], instructions)]
     for key in sorted(a.named_data.keys() | b.named_data.keys()):
         before, after = a.named_data.get(key), b.named_data.get(key)
         if before != after:
-            lines += _changed(f"named data {key}", _blob(before), _blob(after))
+            lines += _changed(f"named data {context.clips[key]}", context.blob(before), context.blob(after))
     return lines
 
 
@@ -47,75 +49,54 @@ def _changed(what: str, before: str | None, after: str | None) -> list[str]:
     return [f"- {what}: {before}"] * (before is not None) + [f"+ {what}: {after}"] * (after is not None)
 
 
-def _blob(content: bytes | None) -> str | None:
-    return None if content is None else f"{len(content)} B, sha256 {hashlib.sha256(content).hexdigest()[:12]}"
+class _Context:
+    """Texts of what is compared; contents and long texts, which many places may refer to, are looked at once."""
 
+    def __init__(self) -> None:
+        self.clips = Clips()
+        self.blobs: dict[bytes, str] = {}
 
-def _diff_methods(a: Method, b: Method, instructions: bool) -> list[str]:
-    lines: list[str] = []
-    for what, before, after in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
-        for k in range(max(len(before), len(after))):
-            old = _value(a, before[k]) if k < len(before) else None
-            new = _value(b, after[k]) if k < len(after) else None
-            lines += _changed(f"{what} {k}", old, new)
-    for k in range(max(len(a.buffer_sizes), len(b.buffer_sizes))):
-        lines += _changed(f"memory {k + 1}", _size(a, k), _size(b, k))
-    for k in range(max(len(a.delegates), len(b.delegates))):
-        lines += _changed(f"delegate {k}", _delegate(a, k), _delegate(b, k))
-    lines += _contents(a, b)
-    lines += _listing(a, b) if instructions else _operators(a, b)
-    return lines
+    def blob(self, content: bytes | None) -> str | None:
+        if content is None:
+            return None
+        if content not in self.blobs:
+            self.blobs[content] = f"{len(content)} B, sha256 {hashlib.sha256(content).hexdigest()[:12]}"
+        return self.blobs[content]
 
+    def fingerprint(self, method: Method) -> str:
+        """The same for two methods without differences."""
+        found = hashlib.sha256()
+        for part in (*self.parts(method), Counter(self.contents(method)).items(), self.listing(method)):
+            lines = sorted(map(str, part)) if not isinstance(part, list) else part
+            found.update(repr(len(lines)).encode())
+            for line in lines:
+                found.update(line.encode("utf-8", "surrogatepass") + b"\0")
+        return found.hexdigest()
 
-def _size(method: Method, k: int) -> str | None:
-    return f"{method.buffer_sizes[k]} B" if k < len(method.buffer_sizes) else None
+    def parts(self, method: Method) -> tuple[list[str], list[str], list[str], list[str]]:
+        """Inputs, outputs, memories, delegates."""
+        values = _Values(method, self.clips)
+        return (
+            [values[i] for i in method.inputs],
+            [values[i] for i in method.outputs],
+            [f"{size} B" for size in method.buffer_sizes],
+            [self.delegate(d) for d in method.delegates],
+        )
 
+    def delegate(self, delegate: Delegate) -> str:
+        specs = "".join(f", {self.clips[s.key]}={self.blob(s.value)}" for s in delegate.specs)
+        return f"{self.clips[delegate.backend]}, {self.blob(delegate.payload)}{specs}"
 
-def _delegate(method: Method, k: int) -> str | None:
-    if k >= len(method.delegates):
-        return None
-    d = method.delegates[k]
-    specs = "".join(f", {s.key}={_blob(s.value)}" for s in d.specs)
-    return f"{d.backend}, {_blob(d.payload)}{specs}"
-
-
-def _value(method: Method, index: int) -> str:
-    value = method.values[index]
-    return f"{tensor_text(value)} {place_text(value)}" if isinstance(value, Tensor) else str(value)
-
-
-def _contents(a: Method, b: Method) -> list[str]:
-    """Constants and initial values that only one side has, by content."""
-
-    def count(method: Method) -> Counter[str]:
-        found: Counter[str] = Counter()
+    def contents(self, method: Method) -> Iterator[str]:
+        """Constants and initial values."""
         for _, t in method.tensors():
             if t.data is not None:
                 kind = "constant" if t.allocation is None else "initial value"
-                found[f"{kind}{f' {t.name}' if t.name else ''} {tensor_text(t)}, {_blob(t.data)}"] += 1
-        return found
+                yield f"{kind}{f' {self.clips[t.name]}' if t.name else ''} {tensor_text(t)}, {self.blob(t.data)}"
 
-    before, after = count(a), count(b)
-    lines = [f"- {text}" + (f" x{n}" if n > 1 else "") for text, n in (before - after).items()]
-    return lines + [f"+ {text}" + (f" x{n}" if n > 1 else "") for text, n in (after - before).items()]
-
-
-def _operators(a: Method, b: Method) -> list[str]:
-    def count(method: Method) -> Counter[str]:
-        return Counter(i.operator for _, _, i in method.instructions() if isinstance(i, KernelCall))
-
-    before, after = count(a), count(b)
-    return [
-        f"{'-' if before[name] > after[name] else '+'} {name}: {before[name]} -> {after[name]} calls"
-        for name in sorted(before.keys() | after.keys())
-        if before[name] != after[name]
-    ]
-
-
-def _listing(a: Method, b: Method) -> list[str]:
-    def text(method: Method) -> list[str]:
-        # Numbered in order of appearance, so that values that only the other program has do not shift the rest.
-        names = names_of_values(method)
+    def listing(self, method: Method) -> list[str]:
+        """Instructions, with values numbered in order of appearance, so that what only the other program has does not shift the rest."""
+        names = names_of_values(method, self.clips)
         order: dict[int, str] = {}
         for _, _, instruction in method.instructions():
             for index in getattr(instruction, "args", []):
@@ -124,8 +105,40 @@ def _listing(a: Method, b: Method) -> list[str]:
         names.update(order)
         return [instruction_text(method, i, names, places=False) for _, _, i in method.instructions()]
 
+    def diff(self, a: Method, b: Method, instructions: bool) -> list[str]:
+        lines: list[str] = []
+        for what, before, after in zip(("input", "output", "memory", "delegate"), self.parts(a), self.parts(b), strict=True):
+            first = 1 if what == "memory" else 0
+            for k in range(max(len(before), len(after))):
+                old, new = (side[k] if k < len(side) else None for side in (before, after))
+                lines += _changed(f"{what} {k + first}", old, new)
+        ours, theirs = Counter(self.contents(a)), Counter(self.contents(b))
+        lines += [f"- {text}" + (f" x{n}" if n > 1 else "") for text, n in (ours - theirs).items()]
+        lines += [f"+ {text}" + (f" x{n}" if n > 1 else "") for text, n in (theirs - ours).items()]
+        return lines + (differences(self.listing(a), self.listing(b)) if instructions else _operators(a, b, self.clips))
+
+
+class _Values(dict[int, str]):
+    """Texts of inputs and outputs."""
+
+    def __init__(self, method: Method, clips: Clips) -> None:
+        super().__init__()
+        self.method, self.clips = method, clips
+
+    def __missing__(self, index: int) -> str:
+        value = self.method.values[index]
+        text = f"{tensor_text(value)} {place_text(value, self.clips)}" if isinstance(value, Tensor) else self.clips[str(value)]
+        self[index] = text
+        return text
+
+
+def _operators(a: Method, b: Method, clips: Clips) -> list[str]:
+    def count(method: Method) -> Counter[str]:
+        return Counter(i.operator for _, _, i in method.instructions() if isinstance(i, KernelCall))
+
+    before, after = count(a), count(b)
     return [
-        f"{line[0]} {line[1:]}"
-        for line in difflib.unified_diff(text(a), text(b), lineterm="", n=0)
-        if line[:3] not in ("---", "+++") and line[:2] != "@@"
+        f"{'-' if before[name] > after[name] else '+'} {clips[name]}: {before[name]} -> {after[name]} calls"
+        for name in sorted(before.keys() | after.keys())
+        if before[name] != after[name]
     ]

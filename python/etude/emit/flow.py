@@ -6,8 +6,10 @@ points or of values is an int used as a bit set.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from . import schemas
 from .model import (
@@ -20,6 +22,7 @@ from .model import (
     OptionalTensorList,
     Tensor,
     TensorList,
+    operands,
 )
 
 ET_VIEW = "executorch_prim::et_view.default"
@@ -96,8 +99,9 @@ def _unknown_kernel(method: Method, operator: str, args: list[int]) -> Effect:
     others = [k for a in args[:-1] for k in tensors_in(method, a)]
     first = tensors_in(method, args[0]) if args else []
     named_out = operator.partition(".")[2].endswith("out")
-    if named_out and result and all(k in others and k not in first for k in result):
-        return Effect([k for k in others if k not in result], result, result)
+    if named_out and result and set(result) <= set(others) - set(first):
+        results = set(result)
+        return Effect([k for k in others if k not in results], result, result)
     return Effect(flat, flat)
 
 
@@ -151,15 +155,18 @@ class Flow:
         self.next = successors(method)
         self.effects = [effect(method, i, delegate_outputs) for i in self.instructions]
         self.views = dict(views or {})
+        self._shortcuts: dict[int, int] = {}
         self.moving = self._moving()
         self._static_views()
-        self.points_to = self._points_to()
-        self.live = self._live()
 
     def root(self, value: int) -> int:
         """The value that names the buffer of a tensor that is not moved."""
+        path = []
         while value in self.views:
-            value = self.views[value]
+            path.append(value)
+            value = self._shortcuts.get(value, self.views[value])
+        for passed in path:  # long chains of views of views are walked once
+            self._shortcuts[passed] = value
         return value
 
     def _moving(self) -> set[int]:
@@ -179,6 +186,8 @@ class Flow:
             if self.root(e.alias[1]) in self.moving:
                 self.moving.add(e.alias[0])
             elif self.root(e.alias[1]) != e.alias[0]:
+                if self.views.get(e.alias[0], e.alias[1]) != e.alias[1]:
+                    self._shortcuts.clear()
                 self.views[e.alias[0]] = e.alias[1]
 
     def _transfers(self, point: int) -> tuple[int, int] | None:
@@ -190,7 +199,8 @@ class Flow:
             return e.alias
         return None
 
-    def _points_to(self) -> list[dict[int, frozenset[int]]]:
+    @cached_property
+    def points_to(self) -> list[dict[int, frozenset[int]]]:
         """Per point, the buffers that each moving value may stand for before the instruction."""
         start = {v: frozenset([v]) for v in self.moving}
         states: list[dict[int, frozenset[int]]] = [start] + [{} for _ in range(self.count)]
@@ -237,9 +247,10 @@ class Flow:
                 kill |= 1 << self.root(change[0])
             for v in e.reads:
                 read |= self._bit(v)
+            certain = set(e.kills)
             for v in e.writes:
                 # A view covers its whole buffer, a moving value an unknown one.
-                if v in e.kills and self.root(v) not in self.moving:
+                if v in certain and self.root(v) not in self.moving:
                     kill |= 1 << self.root(v)
                 else:
                     read |= self._bit(v)
@@ -250,10 +261,11 @@ class Flow:
     def _bit(self, value: int) -> int:
         return 1 << self.root(value)
 
-    def _live(self) -> list[int]:
+    @cached_property
+    def live(self) -> list[int]:
         """Per point, the variables whose content is needed before the instruction; at the end, the outputs."""
         reads, kills = self._variable_sets()
-        self.live = live = [0] * (self.count + 1)
+        live = [0] * (self.count + 1)
         for v in self.method.outputs:
             for k in tensors_in(self.method, v):
                 live[self.count] |= self._bit(k)
@@ -261,16 +273,19 @@ class Flow:
         while changed:
             changed = False
             for point in range(self.count - 1, -1, -1):
-                before = reads[point] | (self._live_after(point) & ~kills[point])
+                before = reads[point] | (self._needed_after(point, live) & ~kills[point])
                 if before != live[point]:
                     live[point], changed = before, True
         return live
 
-    def _live_after(self, point: int) -> int:
+    def _needed_after(self, point: int, live: list[int]) -> int:
         mask = 0
         for following in self.next[point]:
-            mask |= self.live[following]
+            mask |= live[following]
         return mask
+
+    def _live_after(self, point: int) -> int:
+        return self._needed_after(point, self.live)
 
     def occupied(self) -> dict[int, Uses]:
         """Per buffer, the points at which it holds or receives something needed, by the variable that needs it.
@@ -328,13 +343,56 @@ class Flow:
     def needed_at_start(self) -> set[int]:
         """Buffers that are read before anything is written to them, inputs and constants aside: state."""
         inputs = {self.root(i) for i in self.method.inputs}
+        if self.moving or any(isinstance(i, JumpFalse) for i in self.instructions):
+            found = {buffer for value in bits(self.live[0]) for buffer in self.buffers(value, 0)}
+        else:
+            found = self._read_first()
         result: set[int] = set()
-        for value in bits(self.live[0]):
-            for buffer in self.buffers(value, 0):
-                tensor = self.method.values[buffer]
-                if buffer not in inputs and isinstance(tensor, Tensor) and not tensor.is_constant:
-                    result.add(buffer)
+        for buffer in found - inputs:
+            tensor = self.method.values[buffer]
+            if isinstance(tensor, Tensor) and not tensor.is_constant:
+                result.add(buffer)
         return result
+
+    def _read_first(self) -> set[int]:
+        """Buffers that are read before they are written, where instructions follow each other: `live[0]` without sets for each point."""
+        found: set[int] = set()
+        written: set[int] = set()
+        for e in self.effects:
+            kills = set(e.kills)
+            read = {self.root(v) for v in e.reads} | {self.root(v) for v in e.writes if v not in kills}
+            found |= read - written
+            written |= {self.root(v) for v in kills} - read
+        for value in self.method.outputs:
+            found |= {self.root(k) for k in tensors_in(self.method, value)} - written
+        return found
+
+
+def is_dense(method: Method) -> bool:
+    """Would following a method take more than a small multiple of its size?
+
+    Instructions may take long lists again and again, and with jumps and moves there are sets of values for each instruction.
+    """
+    lists = {i: len(v.items) for i, v in enumerate(method.values) if isinstance(v, TensorList | OptionalTensorList)}
+    size = len(method.values) + sum(lists.values())
+    taken = points = views = 0
+    branches = False
+    shown: dict[int, int] = {}
+    for _, _, instruction in method.instructions():
+        points += 1
+        size += 1 + len(operands(instruction))
+        taken += sum(lists.get(index, 0) for index in operands(instruction))
+        branches = branches or isinstance(instruction, JumpFalse | Move)
+        views += isinstance(instruction, Move)
+        if isinstance(instruction, KernelCall) and instruction.operator == ET_VIEW and len(instruction.args) == 3:
+            views += 1
+            source, _, target = instruction.args
+            branches = branches or shown.setdefault(target, source) != source
+    sets = points * (views + len(method.values) // 64) if branches else 0
+    return taken > 4 * size or sets > 16 * size + _FEW
+
+
+_FEW = 1 << 11
 
 
 def bits(mask: int) -> list[int]:
@@ -381,16 +439,16 @@ def same_place_views(method: Method) -> dict[int, int]:
         if index in found.owned or not isinstance(tensor, Tensor) or tensor.allocation is None:
             continue
         candidates = found.written.get((tensor.allocation.memory_id, tensor.allocation.offset, tensor.nbytes), [])
-        before = [(at, k) for at, k in candidates if at < first]
-        if before:
-            views[index] = max(before)[1]
+        before = bisect_left(candidates, (first, -1))
+        if before > 0:
+            views[index] = candidates[before - 1][1]
     return views
 
 
 class _Places:
     """When the places of a planned method are written, and when its tensors are first used.
 
-    `written` has (point, value) by (memory id, offset, bytes), point -1 before the first instruction; `owned` are
+    `written` has (point, value) by (memory id, offset, bytes), sorted, point -1 before the first instruction; `owned` are
     tensors that get their content otherwise than by showing another's.
     """
 
@@ -410,6 +468,8 @@ class _Places:
             end = point + 1
         for index in method.outputs:
             self.used.setdefault(index, end)
+        for writes in self.written.values():
+            writes.sort()
 
     def write(self, index: int, point: int) -> None:
         """Note that the tensor gets content at `point`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from . import schemas
@@ -47,9 +48,29 @@ def tensor_text(tensor: Tensor) -> str:
     return text
 
 
-def place_text(tensor: Tensor) -> str:
+class Clips(dict[str, str]):
+    """Texts of a file by what is shown of them: long ones by their beginning, length and digest.
+
+    What stands in a file once can be used by everything else there, so without this a listing could grow with the square of the file. Each
+    text is looked at once.
+    """
+
+    def __missing__(self, text: str) -> str:
+        shown = text
+        if len(text) > _LONG:
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            shown = f"{text[:_BEGINNING]}… ({len(text)} characters, {digest})"
+        self[text] = shown
+        return shown
+
+
+_LONG, _BEGINNING = 200, 60  # characters
+_MANY, _FIRST = 64, 8  # items of a list
+
+
+def place_text(tensor: Tensor, clips: Clips) -> str:
     """Where the content lives: "@1:128+64" is memory id 1, byte 128, 64 bytes."""
-    name = f" {tensor.name!r}" if tensor.name is not None else ""
+    name = f" {clips[tensor.name]!r}" if tensor.name is not None else ""
     if tensor.external:
         return f"external{name}"
     if tensor.allocation is None:
@@ -78,15 +99,22 @@ def plural(count: int, noun: str) -> str:
 
 
 class Names(dict[int, str]):
-    """Names by value index; `written` are the scalars that instructions write."""
+    """Names by value index, for texts about one method; `written` are the scalars that instructions write.
 
-    written: frozenset[int] = frozenset()
+    Texts of operands are kept, since many instructions may take the same long list: change names before there are any.
+    """
+
+    def __init__(self, method: Method, clips: Clips) -> None:
+        """Numbers as names."""
+        super().__init__((i, f"%{i}") for i in range(len(method.values)))
+        self.written = frozenset(_written_scalars(method))
+        self.clips = clips
+        self.texts: dict[tuple[int, str], str] = {}
 
 
-def names_of_values(method: Method) -> Names:
+def names_of_values(method: Method, clips: Clips | None = None) -> Names:
     """A readable name per value index: in0, out0, state and constant names, %12 for the rest."""
-    found = Names({i: f"%{i}" for i in range(len(method.values))})
-    found.written = frozenset(_written_scalars(method))
+    found = Names(method, Clips() if clips is None else clips)
     for i, tensor in method.tensors():
         if tensor.name is not None:
             found[i] = tensor.name
@@ -100,23 +128,40 @@ def names_of_values(method: Method) -> Names:
 
 def operand_text(method: Method, index: int, names: Names, *, brief: bool = False, places: bool = True) -> str:
     """One operand: literals by value, tensors by name, looks and place, or with `brief` by name alone."""
+    key = index, "brief" if brief else "places" if places else "looks"
+    text = names.texts.get(key)
+    if text is None:
+        text = names.texts[key] = _operand_text(method, index, names, brief, places)
+    return text
+
+
+def _operand_text(method: Method, index: int, names: Names, brief: bool, places: bool) -> str:
     value = method.values[index]
+    name = names.clips[names[index]]
     match value:
         case Tensor():
             place = short_place_text(value) if places else ""
-            return names[index] if brief else f"{names[index]}:{tensor_text(value)}{place}"
+            return name if brief else f"{name}:{tensor_text(value)}{place}"
         case Int(value=number) | Double(value=number) | Bool(value=number):
-            return f"{names[index]}({number})" if is_variable(index, names) else str(number)
+            return f"{name}({number})" if is_variable(index, names) else str(number)
         case String(value=text):
-            return repr(text)
+            return repr(names.clips[text])
         case IntList(items=items) | TensorList(items=items) | OptionalTensorList(items=items):
-            inner = ("None" if k < 0 else operand_text(method, k, names, brief=True) for k in items)
-            return f"[{','.join(inner)}]"
+            inner = ["None" if k < 0 else operand_text(method, k, names, brief=True) for k in items]
+            return f"[{_joined(inner, ',')}]"
         case DoubleList(items=reals):
-            return f"[{','.join(map(str, reals))}]"
+            return f"[{_joined(list(map(str, reals)), ',')}]"
         case BoolList(items=flags):
-            return f"[{','.join(map(str, flags))}]"
-    return names[index] if names[index].startswith("in") else "None"
+            return f"[{_joined(list(map(str, flags)), ',')}]"
+    return name if names[index].startswith("in") else "None"
+
+
+def _joined(texts: Sequence[str], between: str) -> str:
+    """The texts of a list's items; of a long list the first, and a digest of all."""
+    if len(texts) <= _MANY:
+        return between.join(texts)
+    digest = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{between.join(texts[:_FIRST])}{between}… ({len(texts)} items, {digest})"
 
 
 def is_variable(index: int, names: Names) -> bool:
@@ -135,13 +180,13 @@ def _written_scalars(method: Method) -> set[int]:
     return found
 
 
-def instruction_name(method: Method, instruction: Instruction) -> str:
+def instruction_name(method: Method, instruction: Instruction, clips: Clips) -> str:
     """What is called, in a word or two: "aten::addmm.out", "delegate 0 XnnpackBackend", "move"."""
     match instruction:
         case KernelCall(operator=operator):
-            return operator
+            return clips[operator]
         case DelegateCall(delegate=delegate):
-            return f"delegate {delegate} {method.delegates[delegate].backend}"
+            return f"delegate {delegate} {clips[method.delegates[delegate].backend]}"
     return {Move: "move", JumpFalse: "jump", Free: "free"}[type(instruction)]
 
 
@@ -155,14 +200,14 @@ def instruction_text(method: Method, instruction: Instruction, names: Names, *, 
             return _kernel_text(method, instruction, names, places)
         case DelegateCall(args=args):
             inner = ", ".join(operand_text(method, i, names, places=places) for i in args)
-            return f"{instruction_name(method, instruction)}({inner})"
+            return f"{instruction_name(method, instruction, names.clips)}({inner})"
         case Move(source=source, target=target):
-            return f"move {operand_text(method, source, names, places=places)} -> {names[target]}"
+            return f"move {operand_text(method, source, names, places=places)} -> {names.clips[names[target]]}"
         case JumpFalse(condition=condition, target=target):
             shown = operand_text(method, condition, names, places=places)
             return f"jump to {target}" if shown == "False" else f"jump to {target} if {shown} is false"
         case Free(value=value):
-            return f"free {names[value]}"
+            return f"free {names.clips[names[value]]}"
 
 
 def named_arguments(call: KernelCall) -> tuple[list[tuple[str, int]], list[int]]:
@@ -182,16 +227,21 @@ def _kernel_text(method: Method, call: KernelCall, names: Names, places: bool) -
     inputs, results = named_arguments(call)
     shown = (f"{n}={text}" if n else text for n, text in ((n, operand_text(method, i, names, places=places)) for n, i in inputs))
     arrow = f" -> {', '.join(_result_text(method, i, names) for i in results)}" if results else ""
-    return f"{call.operator}({', '.join(shown)}){arrow}"
+    return f"{names.clips[call.operator]}({', '.join(shown)}){arrow}"
 
 
 def _result_text(method: Method, index: int, names: Names) -> str:
+    text = names.texts.get((index, "result"))
+    if text is not None:
+        return text
     value = method.values[index]
+    text = names.clips[names[index]]
     if isinstance(value, TensorList):
-        return ", ".join(_result_text(method, i, names) for i in value.items)
-    if isinstance(value, Tensor):
-        return f"{names[index]}:{tensor_text(value)} {place_text(value)}"
-    return names[index]
+        text = _joined([_result_text(method, i, names) for i in value.items], ", ")
+    elif isinstance(value, Tensor):
+        text = f"{text}:{tensor_text(value)} {place_text(value, names.clips)}"
+    names.texts[index, "result"] = text
+    return text
 
 
 @checked(EmitError)
@@ -207,8 +257,11 @@ def list_method(method: Method, *, traces: bool = False, width: int | None = Non
     for what, indices in (("input", method.inputs), ("output", method.outputs)):
         for k, i in enumerate(indices):
             value = method.values[i]
-            shown = f"{tensor_text(value)} {place_text(value)}" if isinstance(value, Tensor) else operand_text(method, i, names)
-            lines.append(f"  {what} {k}: {names[i]} {shown}")
+            if isinstance(value, Tensor):
+                shown = f"{tensor_text(value)} {place_text(value, names.clips)}"
+            else:
+                shown = operand_text(method, i, names)
+            lines.append(f"  {what} {k}: {names.clips[names[i]]} {shown}")
     for k, d in enumerate(method.delegates):
         specs = ", ".join(f"{s.key}={_short_bytes(s.value)}" for s in d.specs)
         where = " inline" if d.inline else ""
@@ -250,7 +303,7 @@ def _brief_text(method: Method, instruction: Instruction, names: Names) -> str:
     """What is called, and the names of the results."""
     results = named_arguments(instruction)[1] if isinstance(instruction, KernelCall) else []
     arrow = f" -> {', '.join(operand_text(method, i, names, brief=True) for i in results)}" if results else ""
-    return instruction_name(method, instruction) + arrow
+    return instruction_name(method, instruction, names.clips) + arrow
 
 
 def _short_bytes(value: bytes) -> str:
@@ -326,15 +379,14 @@ def _uses(program: Program) -> dict[tuple[str, str, bytes], list[str]]:
 
 def _states(program: Program) -> dict[tuple[str, int, int, int], list[str]]:
     """Methods by (name, memory id, offset, bytes) of the state buffers they have."""
-    states: dict[tuple[str, int, int, int], list[str]] = {}
+    states: dict[tuple[str, int, int, int], dict[str, None]] = {}
     for method in program.methods:
         for _, tensor in method.tensors():
             if tensor.name is not None and tensor.allocation is not None:
                 place = tensor.allocation
                 key_ = (tensor.name, place.memory_id, place.offset, tensor.nbytes)
-                if method.name not in states.setdefault(key_, []):
-                    states[key_].append(method.name)
-    return states
+                states.setdefault(key_, {})[method.name] = None
+    return {key: list(users) for key, users in states.items()}
 
 
 @checked(EmitError)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,6 +12,7 @@ from . import flow
 from .checks import checked, wrong_field
 from .errors import MergeError
 from .model import Allocation, BufferDevice, Method, Program, Tensor
+from .plan import MAX_MEMORY_ID
 from .verify import guess_delegate_outputs
 
 STATE_MEMORY = 2
@@ -76,13 +78,14 @@ def merge_programs(
     for source, program in prepared:
         size = _merge_state(program, source.label, cells, size, state == "separate", report)
         used |= _memory_ids(program) - {STATE_MEMORY}
-    reserved = used | {STATE_MEMORY}
-    taken: dict[int, str] = {}
+    last = max(used | {STATE_MEMORY})
+    methods: dict[str, Method] = {}
     for source, program in prepared:
         if len(prepared) > 1:
-            _separate_memories(program, source.label, taken, reserved)
-        _add_methods(merged, program, source, report)
+            last = _separate_memories(program, source.label, last)
+        _add_methods(methods, program, source, report)
         _add_named_data(merged, program, source, prepared)
+    merged.methods = list(methods.values())
     for method in merged.methods:
         if any(t.allocation is not None and t.allocation.memory_id == STATE_MEMORY for _, t in method.tensors()) and cells:
             method.buffer_sizes[STATE_MEMORY - 1] = max(size, method.buffer_sizes[STATE_MEMORY - 1])
@@ -90,26 +93,28 @@ def merge_programs(
 
 
 def _rename(program: Program, source: Source) -> None:
+    known = {m.name for m in program.methods}
     for old in source.rename:
-        if old not in {m.name for m in program.methods}:
+        if old not in known:
             names = ", ".join(m.name for m in program.methods)
             raise MergeError(f"{source.label} has no method {old!r} to rename; it has: {names}")
     for method in program.methods:
         method.name = source.rename.get(method.name, method.name)
         if not method.name:
             raise MergeError(f"{source.label}: a method cannot be renamed to nothing")
-    names_ = [m.name for m in program.methods]
-    for name in names_:
-        if names_.count(name) > 1:
-            raise MergeError(f"{source.label}: two methods would be called {name!r}")
-
-
-def _add_methods(merged: Program, program: Program, source: Source, report: MergeReport) -> None:
+    seen: set[str] = set()
     for method in program.methods:
-        present = next((m for m in merged.methods if m.name == method.name), None)
-        if present is None:
-            merged.methods.append(method)
-        elif present == method and not any(True for _ in method.instructions()):
+        if method.name in seen:
+            raise MergeError(f"{source.label}: two methods would be called {method.name!r}")
+        seen.add(method.name)
+
+
+def _add_methods(methods: dict[str, Method], program: Program, source: Source, report: MergeReport) -> None:
+    for method in program.methods:
+        present = methods.setdefault(method.name, method)
+        if present is method:
+            continue
+        if present == method and not any(True for _ in method.instructions()):
             # A constant method, such as a vocabulary size, that both programs carry.
             report.equal_methods.append(method.name)
         else:
@@ -150,16 +155,40 @@ def _memory_ids(program: Program) -> set[int]:
 # -- state --------------------------------------------------------------------------------------------------------
 
 
+class _Ranges:
+    """Ranges of bytes, each with something, to look up which of them holds another: the one that reaches farthest."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int, int]]) -> None:
+        """(start, end, something) each."""
+        self.starts: list[int] = []
+        self.farthest: list[tuple[int, int, int]] = []  # (end, start, something) of the ranges up to here
+        for start, end, thing in sorted(ranges):
+            self.starts.append(start)
+            reach = (end, start, thing)
+            self.farthest.append(max(self.farthest[-1], reach, key=lambda r: r[0]) if self.farthest else reach)
+
+    def around(self, start: int, end: int) -> tuple[int, int] | None:
+        """(start, something) of a range that holds [start, end)."""
+        k = bisect_right(self.starts, start) - 1
+        if k < 0 or self.farthest[k][0] < end:
+            return None
+        return self.farthest[k][1:]
+
+
 def state_memories(program: Program) -> set[int]:
     """Memory ids in which every tensor of every method is a named state buffer or lies within one."""
     found = _memory_ids(program)
     for method in program.methods:
         inputs = set(method.inputs)
         tensors = [(i, t, t.allocation) for i, t in method.tensors() if t.allocation is not None]
-        named = [(p.memory_id, p.offset, p.offset + t.nbytes) for i, t, p in tensors if t.name is not None and i not in inputs]
+        named: dict[int, list[tuple[int, int, int]]] = {}
+        for i, t, p in tensors:
+            if t.name is not None and i not in inputs:
+                named.setdefault(p.memory_id, []).append((p.offset, p.offset + t.nbytes, 0))
+        states = {memory_id: _Ranges(ranges) for memory_id, ranges in named.items()}
         for _, tensor, place in tensors:
-            end = place.offset + tensor.nbytes
-            if not any(m == place.memory_id and s <= place.offset and end <= e for m, s, e in named):
+            there = states.get(place.memory_id)
+            if there is None or there.around(place.offset, place.offset + tensor.nbytes) is None:
                 found.discard(place.memory_id)
         present = {p.memory_id for _, _, p in tensors}
         found -= {k for k, size in enumerate(method.buffer_sizes, 1) if size and k not in present}
@@ -172,9 +201,9 @@ def _merge_state(
     """Move the program's state memories to the common one. Returns the bytes in use there."""
     memories = state_memories(program)
     moved: dict[tuple[int, int, int], int] = {}
+    shared = dict.fromkeys(report.shared_state)
     for method in program.methods:
-        regions = _regions(method, memories)
-        for place, tensor in regions:
+        for place, tensor in _regions(method, memories):
             key = place.memory_id, place.offset, tensor.nbytes
             name = tensor.name or ""
             if key in moved:
@@ -192,10 +221,16 @@ def _merge_state(
                 raise MergeError(f"state buffer {name!r} looks different in {found.label} and in {label}")
             if found.tensor.data != tensor.data:
                 raise MergeError(f"state buffer {name!r} starts with other content in {found.label} than in {label}")
-            if found.label != label and name not in report.shared_state:
-                report.shared_state.append(name)
+            if found.label != label:
+                shared[name] = None
             moved[key] = found.offset
-        _move_state(method, memories, moved)
+    report.shared_state[:] = shared
+    targets: dict[int, list[tuple[int, int, int]]] = {}
+    for (memory_id, start, length), target in moved.items():
+        targets.setdefault(memory_id, []).append((start, start + length, target))
+    ranges = {memory_id: _Ranges(items) for memory_id, items in targets.items()}
+    for method in program.methods:
+        _move_state(method, memories, ranges)
     return size
 
 
@@ -217,17 +252,17 @@ def _regions(method: Method, memories: set[int]) -> list[tuple[Allocation, Tenso
     return result
 
 
-def _move_state(method: Method, memories: set[int], moved: Mapping[tuple[int, int, int], int]) -> None:
+def _move_state(method: Method, memories: set[int], targets: Mapping[int, _Ranges]) -> None:
     """Rewrite the places of the state memories; memory ids that become empty shrink to nothing."""
     new: dict[int, Allocation] = {}
     for index, tensor in method.tensors():
         place = tensor.allocation
-        if place is None or place.memory_id not in memories:
+        if place is None or place.memory_id not in memories or place.memory_id not in targets:
             continue
-        for (memory_id, start, length), target in moved.items():
-            if memory_id == place.memory_id and start <= place.offset and place.offset + tensor.nbytes <= start + length:
-                new[index] = Allocation(STATE_MEMORY, target + place.offset - start)
-                break
+        found = targets[place.memory_id].around(place.offset, place.offset + tensor.nbytes)
+        if found is not None:
+            start, target = found
+            new[index] = Allocation(STATE_MEMORY, target + place.offset - start)
     for index, allocation in new.items():
         tensor_ = method.values[index]
         assert isinstance(tensor_, Tensor)
@@ -250,9 +285,12 @@ def _nbytes(method: Method, index: int) -> int:
 
 
 def _private_state(program: Program) -> set[int]:
-    """Memory ids that hold state of single methods, among other things."""
+    """Memory ids that hold state of single methods, among other things; or may, where a method is too dense to tell."""
     found: set[int] = set()
     for method in program.methods:
+        if flow.is_dense(method):
+            found |= {t.allocation.memory_id for _, t in method.tensors() if t.allocation is not None}
+            continue
         lives = flow.Flow(method, flow.same_place_views(method), guess_delegate_outputs(method))
         states = lives.needed_at_start()
         for index, tensor in method.tensors():
@@ -262,20 +300,21 @@ def _private_state(program: Program) -> set[int]:
     return found - {STATE_MEMORY}
 
 
-def _separate_memories(program: Program, label: str, taken: dict[int, str], reserved: set[int]) -> None:
-    """New ids for memories with private state, and for ordinary ones that have the id of the common state."""
+def _separate_memories(program: Program, label: str, last: int) -> int:
+    """New ids, after `last`, for memories with private state, and for ordinary ones that have the id of the common state.
+
+    Returns the last id in use.
+    """
     mapping: dict[int, int] = {}
     state = state_memories(program)
     private = _private_state(program)
     for k in sorted(_memory_ids(program)):
-        clash = k == STATE_MEMORY and k not in state
-        if not (clash or k in private):
-            continue
-        mapping[k] = max(reserved) + 1
-        reserved.add(mapping[k])
-        taken[mapping[k]] = label
+        if k in private or (k == STATE_MEMORY and k not in state):
+            last = mapping[k] = last + 1
+    if mapping and last > MAX_MEMORY_ID:
+        raise MergeError(f"{label}: its state needs a memory of id {last}; possible are 1 to {MAX_MEMORY_ID}")
     if not mapping:
-        return
+        return last
     for method in program.methods:
         for _, tensor in method.tensors():
             if tensor.allocation is not None and tensor.allocation.memory_id in mapping:
@@ -286,3 +325,4 @@ def _separate_memories(program: Program, label: str, taken: dict[int, str], rese
         method.devices = [
             BufferDevice(mapping.get(d.memory_id, d.memory_id), d.device_type, d.device_index) for d in method.devices
         ]
+    return last

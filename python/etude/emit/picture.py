@@ -14,7 +14,7 @@ from itertools import accumulate
 from . import flow
 from .checks import checked
 from .errors import EmitError
-from .listing import check_positive, instruction_name, names_of_values, plural, tensor_text
+from .listing import Clips, check_positive, instruction_name, names_of_values, plural, tensor_text
 from .model import Method
 from .verify import guess_delegate_outputs
 
@@ -77,12 +77,13 @@ def spans(method: Method) -> tuple[list[Span], int]:
 
 def _makers(lives: flow.Flow) -> dict[int, str]:
     """What first writes each buffer: the call of a kernel or delegate, or "input"."""
+    clips = Clips()
     found = {lives.root(index): "input" for index in lives.method.inputs}
     for point, e in enumerate(lives.effects):
         for value in e.writes:
             root = lives.root(value)
             if root not in found:
-                found[root] = instruction_name(lives.method, lives.instructions[point])
+                found[root] = instruction_name(lives.method, lives.instructions[point], clips)
     return found
 
 
