@@ -5,6 +5,7 @@
 #include "hold.h"
 #include "options.h"
 #include "segment.h"
+#include "trace.h"
 
 static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_plan_delegate *delegate,
                                   etude_bytes *out) {
@@ -16,9 +17,11 @@ static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, con
     out->size = etude_fb_count(&plan->fb, bytes);
     return etude_plan_fault(plan);
   }
+  etude_load_begin(ctx->method->loading, true);
   ETUDE_TRY(etude_segment_acquire(program, &program->file, delegate->data, out, plan->error));
   ctx->holds_payload = true;
   ctx->payload_segment = delegate->data;
+  etude_load_tell(ctx->method->loading, ETUDE_LOAD_SEGMENT, delegate->data, NULL);
   return ETUDE_OK;
 }
 
@@ -66,6 +69,7 @@ static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t
     return etude_error_within(error, status, NULL, "backend %q, delegate %u: ", delegate.id, index);
   ctx->initialised = true;
   method->delegate_bytes += method->allocated - before;
+  etude_load_tell(method->loading, ETUDE_LOAD_INIT, index, ctx->backend->name);
   return ETUDE_OK;
 }
 

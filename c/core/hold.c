@@ -2,13 +2,16 @@
 #include "hold.h"
 
 #include "segment.h"
+#include "trace.h"
 
 etude_status etude_method_hold_segment(etude_method *method, const etude_data_file *file, uint32_t segment,
                                        etude_bytes *out, etude_error *error) {
+  etude_load_begin(method->loading, true);
   ETUDE_TRY(etude_segment_acquire(method->program, file, segment, out, error));
   uint8_t *holds = &method->holds[file->first_segment + segment];
   if (*holds != 0) etude_segment_release(method->program, file, segment);
   *holds = 1;
+  etude_load_tell(method->loading, ETUDE_LOAD_SEGMENT, segment, NULL);
   return ETUDE_OK;
 }
 

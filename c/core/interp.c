@@ -354,6 +354,9 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
   return ETUDE_OK;
 }
 
+#ifdef ETUDE_NO_TRACE
+static etude_status run_instruction(etude_method *method, etude_error *error) { return run_plainly(method, error); }
+#else
 /* The same, told to whoever watches: before it, and after it, where it failed too. */
 static etude_status run_traced(etude_method *method, etude_error *error) {
   const uint32_t position = method->position;
@@ -371,6 +374,7 @@ static etude_status run_instruction(etude_method *method, etude_error *error) {
   const bool untold = method->trace == NULL || method->instructions[method->position].folded;
   return untold ? run_plainly(method, error) : run_traced(method, error);
 }
+#endif
 
 static etude_status check_inputs_set(const etude_method *method, etude_error *error) {
   for (uint32_t i = 0; i < method->input_count; ++i) {

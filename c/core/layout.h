@@ -12,7 +12,8 @@ typedef struct etude_builder {
   etude_compile_spec *specs;
   etude_value **pointers;
   int32_t *dims;
-  bool dry; /* nothing will run: operators may be missing, and no data is looked for */
+  etude_watch *watch; /* of loading; NULL = nobody */
+  bool dry;           /* nothing will run: operators may be missing, and no data is looked for */
 } etude_builder;
 
 /* Set the fields of the method and the builder to their places in `block`. Returns the bytes of the block, of which there

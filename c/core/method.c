@@ -14,6 +14,7 @@
 #include "segment.h"
 #include "squeeze.h"
 #include "state.h"
+#include "trace.h"
 #include "work.h"
 
 /* ---- how much ---- */
@@ -191,6 +192,7 @@ static etude_status new_method(etude_builder *builder, const etude_plan_counts *
   etude_method_lay_out(builder, counts, block);
   memcpy(method->name, builder->plan->name, strlen(builder->plan->name) + 1);
   method->program = program;
+  method->loading = builder->watch;
   method->parent = parent;
   method->allocator = counting;
   method->block_size = method->allocated = method->peak = (size_t)size;
@@ -210,6 +212,7 @@ static etude_status prepare(etude_builder *builder, uint32_t index, const etude_
   etude_plan *plan = builder->plan;
   etude_plan_counts counts;
   ETUDE_TRY(etude_plan_check(plan, &counts));
+  etude_load_tell(builder->watch, ETUDE_LOAD_VERIFY, 0, NULL);
   etude_plan_memory(plan, &counts, memory);
   const uint64_t limit = config->memory_limit != 0 ? config->memory_limit : ETUDE_DEFAULT_MEMORY_LIMIT;
   ETUDE_TRY(check_limit(plan, memory->total, limit));
@@ -237,23 +240,31 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   }
   method->constant_left = method->memory_limit - taken;
   if (method->constant_left > config->constant_limit) method->constant_left = config->constant_limit;
-  if (method->constant_left > 0) ETUDE_TRY(etude_method_analyse(method, plan)); /* which folds */
+  if (method->constant_left > 0) {
+    etude_load_tell(builder->watch, ETUDE_LOAD_BUILD, 0, NULL);
+    ETUDE_TRY(etude_method_analyse(method, plan)); /* which folds */
+    etude_load_tell(builder->watch, ETUDE_LOAD_FOLD, 0, NULL);
+  }
   const etude_status status = place_planned(method, plan, config);
   etude_free_maps(method);
   if (status != ETUDE_OK) return status;
   ETUDE_TRY(etude_method_list_states(method, plan->error));
   ETUDE_TRY(etude_option_rows_for_method(method, config, &method->options, plan->error));
+  etude_load_tell(builder->watch, ETUDE_LOAD_BUILD, 0, NULL);
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
 }
 
 static etude_status load(etude_plan *plan, uint32_t index, const etude_method_config *config,
                          etude_method **out_method) {
   etude_memory_info memory;
-  etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL, false};
+  etude_watch watch = {plan->program->runtime, config->trace, config->trace_self, {0, 0}};
+  etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL, &watch, false};
   memset(&memory, 0, sizeof memory);
+  etude_load_begin(&watch, false);
   etude_status status = prepare(&builder, index, config, &memory);
   if (status == ETUDE_OK) status = fill(&builder, config, memory.total);
   if (status == ETUDE_OK) {
+    builder.method->loading = NULL;
     *out_method = builder.method;
     return ETUDE_OK;
   }
@@ -282,7 +293,7 @@ etude_status etude_method_needs(const etude_program *program, uint32_t index, et
   etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
   config.memory_limit = UINT64_MAX;
   ETUDE_TRY(etude_plan_open(program, index, &plan, error));
-  etude_builder builder = {&plan, NULL, NULL, NULL, NULL, NULL, true};
+  etude_builder builder = {&plan, NULL, NULL, NULL, NULL, NULL, NULL, true};
   const etude_status status = prepare(&builder, index, &config, out);
   etude_method_free(builder.method);
   return status;

@@ -34,7 +34,7 @@ void etude_memory_add(etude_memory_info *memory, uint64_t *region, uint64_t size
 
 void etude_plan_memory(etude_plan *plan, const etude_plan_counts *counts, etude_memory_info *out) {
   etude_method unused;
-  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL, true};
+  etude_builder builder = {plan, &unused, NULL, NULL, NULL, NULL, NULL, true};
   memset(out, 0, sizeof *out);
   out->peak = ETUDE_MEMORY_ALIGNMENT; /* before the first block */
   etude_memory_add(out, &out->structures, etude_method_lay_out(&builder, counts, NULL));

@@ -70,6 +70,14 @@ typedef struct etude_program_method {
   const char *name;
 } etude_program_method;
 
+/* Who is told of loading, and when what goes on began: at depth 0, and within that. */
+typedef struct etude_watch {
+  const etude_runtime *runtime;
+  etude_trace trace; /* NULL = nobody */
+  void *self;
+  uint64_t start[2];
+} etude_watch;
+
 /* Planned memory that methods share because the plan says so. */
 typedef struct etude_shared_buffer {
   struct etude_shared_buffer *next;
@@ -215,6 +223,7 @@ struct etude_method {
 
   struct etude_folded *folded; /* what was computed at load: fold.h */
   uint64_t constant_left;      /* bytes that may still be kept so */
+  etude_watch *loading;        /* NULL when the method has been loaded, and where nobody watches that */
   etude_trace trace;           /* NULL = nobody watches */
   void *trace_self;
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */

@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "segment.h"
 #include "state.h"
+#include "trace.h"
 
 /* Slots of the root table. */
 enum {
@@ -228,15 +229,20 @@ static etude_status copy_file(etude_program *program, etude_error *error) {
 
 static etude_status open_program(etude_program *program, const etude_program_config *config, etude_error *error) {
   uint64_t segment_base;
+  etude_watch watch = {program->runtime, config->trace, config->trace_self, {0, 0}};
+  etude_load_begin(&watch, false);
   if (config->copy) ETUDE_TRY(copy_file(program, error));
   ETUDE_TRY(read_head(program, &segment_base, error));
   ETUDE_TRY(etude_loader_bytes(&program->allocator, &program->file.loader, 0, program->file.flatbuffer_size,
                                &program->file.flatbuffer, &program->file.flatbuffer_owned, error));
+  etude_load_tell(&watch, ETUDE_LOAD_READ, 0, NULL);
   ETUDE_TRY(read_root(program, segment_base, error));
   ETUDE_TRY(open_externals(program, config, error));
   if (config->verification != ETUDE_VERIFY_MINIMAL) ETUDE_TRY(check_plans(program, error));
   program->shared_mask = etude_program_find_shared(program);
-  return etude_option_rows_for_program(program, config, &program->options, error);
+  ETUDE_TRY(etude_option_rows_for_program(program, config, &program->options, error));
+  etude_load_tell(&watch, ETUDE_LOAD_VERIFY, 0, NULL);
+  return ETUDE_OK;
 }
 
 etude_status etude_program_load(etude_runtime *runtime, const etude_data_loader *loader,

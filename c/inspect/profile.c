@@ -13,7 +13,8 @@ void etude_profile_start(etude_profile *profile, etude_profile_row *rows, size_t
 }
 
 static bool is_row_of(const etude_profile_row *row, const etude_event *event) {
-  return row->instruction == event->instruction && row->depth == event->depth && row->node == event->node;
+  return row->instruction == event->instruction && row->depth == event->depth && row->node == event->node &&
+         row->kind == event->kind;
 }
 
 /* NULL: there is no room for another one. */
@@ -35,6 +36,24 @@ static etude_profile_row *find_row(etude_profile *profile, const etude_event *ev
                                    .least = UINT64_MAX};
   *row = fresh;
   profile->next = profile->row_count;
+  return row;
+}
+
+/* Of loading there is a row for each kind and delegate, whose calls are added up. */
+static etude_profile_row *find_load_row(etude_profile *profile, const etude_event *event) {
+  const uint32_t number = event->kind == ETUDE_LOAD_INIT ? event->instruction : 0;
+  for (size_t i = 0; i < profile->row_count; ++i) {
+    etude_profile_row *row = &profile->rows[i];
+    if (row->kind == event->kind && row->depth == event->depth && row->instruction == number) return row;
+  }
+  if (profile->row_count == profile->row_capacity) return NULL;
+  etude_profile_row *row = &profile->rows[profile->row_count++];
+  const etude_profile_row fresh = {.name = event->kind == ETUDE_LOAD_INIT ? event->name : NULL,
+                                   .instruction = number,
+                                   .depth = event->depth,
+                                   .kind = event->kind,
+                                   .least = UINT64_MAX};
+  *row = fresh;
   return row;
 }
 
@@ -64,17 +83,19 @@ etude_status etude_profile_trace(void *self, const etude_event *event, etude_err
     if (profile->first == 0) profile->first = event->time;
     return ETUDE_OK;
   }
-  profile->last = event->time;
-  etude_profile_row *row = find_row(profile, event);
+  const bool loads = event->kind >= ETUDE_LOAD_READ;
+  if (!loads) profile->last = event->time;
+  etude_profile_row *row = loads ? find_load_row(profile, event) : find_row(profile, event);
   if (row == NULL) {
     profile->rows_missed++;
     return ETUDE_OK;
   }
-  if (event->depth == 0 && event->instruction >= profile->known) profile->known = event->instruction + 1;
+  if (!loads && event->depth == 0 && event->instruction >= profile->known) profile->known = event->instruction + 1;
   row->calls++;
   row->total += event->duration;
   if (event->duration < row->least) row->least = event->duration;
   if (event->duration > row->most) row->most = event->duration;
+  if (loads) return ETUDE_OK;
   row->bytes = bytes_touched(event);
   if (profile->event_count == profile->event_capacity) {
     profile->events_missed += profile->event_capacity > 0;

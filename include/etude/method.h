@@ -50,10 +50,13 @@ typedef struct etude_method_config {
    * for each step of an inner loop, or for 16 multiplications of a product. 0 = 2^41.
    */
   uint64_t work_limit;
+  /** Told what loading spends its time on (trace.h, ETUDE_LOAD_), and of no execution; NULL = nobody. */
+  etude_trace trace;
+  void *trace_self;
 } etude_method_config;
 
-#define ETUDE_METHOD_CONFIG_INIT                                                                \
-  {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0, 0}
+#define ETUDE_METHOD_CONFIG_INIT                                                                            \
+  {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0, 0, NULL, NULL}
 
 /**
  * Load a method by name. @p config may be NULL.

@@ -19,7 +19,11 @@
 extern "C" {
 #endif
 
-/** An instruction, or (depth 1) a node of what a backend runs for one. Times are nanoseconds. */
+/**
+ * An instruction, or (depth 1) a node of what a backend runs for one. Times are nanoseconds. Where the hook is also given to
+ * ::etude_program_load or ::etude_method_load (`trace` of their configs), a part of loading: `kind` says which (ETUDE_LOAD_),
+ * INIT with the number of the delegate as `instruction`; all calls of a kind are added up, and there are no events of them.
+ */
 typedef struct etude_profile_row {
   const char *name; /**< operator, backend or node; NULL for other kinds. Lives as long as the method */
   uint32_t instruction;

@@ -49,6 +49,10 @@ enum {
 };
 
 /** Optional settings of a program; zero means default everywhere. */
+/** What a trace hook is told, and the hook: trace.h. */
+typedef struct etude_event etude_event;
+typedef etude_status (*etude_trace)(void *self, const etude_event *event, etude_error *error);
+
 typedef struct etude_program_config {
   uint32_t struct_size;
   int32_t verification;
@@ -64,9 +68,13 @@ typedef struct etude_program_config {
   bool unused_options_warn;
   /** True: read the whole file into memory of the program first, so that what the loader reads from need not stay. */
   bool copy;
+  /** Told what opening the program spends its time on (trace.h, ETUDE_LOAD_); NULL = nobody. */
+  etude_trace trace;
+  void *trace_self;
 } etude_program_config;
 
-#define ETUDE_PROGRAM_CONFIG_INIT {(uint32_t)sizeof(etude_program_config), 0, NULL, NULL, 0, 0, NULL, false, false}
+#define ETUDE_PROGRAM_CONFIG_INIT                                                               \
+  {(uint32_t)sizeof(etude_program_config), 0, NULL, NULL, 0, 0, NULL, false, false, NULL, NULL}
 
 /**
  * Open a program. On success it owns @p loader and the external loaders (and closes them when freed); on

@@ -16,8 +16,24 @@ enum {
   ETUDE_EVENT_AFTER = 1 /**< also where it failed */
 };
 
+/**
+ * ::etude_event.kind while a program is opened or a method loaded: what has just taken `duration`. Such events come afterwards
+ * only, have no method and no arguments, and what the hook returns is ignored. Those of depth 0 follow each other; those of
+ * depth 1 are parts of the next of depth 0.
+ */
+enum {
+  ETUDE_LOAD_READ =
+      64, /**< bytes of the program from its data loader; those of a mapped file come when they are touched */
+  ETUDE_LOAD_VERIFY = 65,  /**< checks of the program, or of the method's plan */
+  ETUDE_LOAD_BUILD = 66,   /**< instructions, tensors, memory */
+  ETUDE_LOAD_FOLD = 67,    /**< computing what never changes */
+  ETUDE_LOAD_INIT = 68,    /**< `name`, a backend, gets its delegate number `instruction` ready */
+  ETUDE_LOAD_SEGMENT = 80, /**< depth 1: bytes of segment number `instruction` from the data loader */
+  ETUDE_LOAD_PACK = 81     /**< depth 1: a backend arranges the weights of its node number `instruction`, `name` */
+};
+
 /** What happens. Valid during the call; members are only ever appended, and `struct_size` says which are present. */
-typedef struct etude_event {
+struct etude_event {
   uint32_t struct_size;
   int32_t moment;             /**< an ETUDE_EVENT_ value */
   const etude_method *method; /**< which executes: its name, its program, what ::etude_program_instructions says */
@@ -32,13 +48,13 @@ typedef struct etude_event {
   const etude_value *const *arguments;
   uint64_t time;     /**< nanoseconds of the runtime's clock */
   uint64_t duration; /**< after: nanoseconds, the hook's own time left out */
-} etude_event;
+};
 
-/**
- * A hook. Anything but ::ETUDE_OK ends the execution as a failure of this instruction, with what it wrote to @p error.
- * Called on the thread that executes. It may read the method's values, but not execute, step, reset or free the method.
+/*
+ * The hook is an ::etude_trace. Anything but ::ETUDE_OK ends the execution as a failure of this instruction, with
+ * what it wrote to `error`. Called on the thread that executes or loads. It may read the method's values, but not
+ * execute, step, reset or free the method.
  */
-typedef etude_status (*etude_trace)(void *self, const etude_event *event, etude_error *error);
 
 /**
  * Watch a method; NULL ends it, and while there is none it costs one branch for an instruction. Not while the method
@@ -60,6 +76,13 @@ ETUDE_API bool etude_execute_context_is_traced(const etude_execute_context *ctx)
 ETUDE_API etude_status etude_execute_context_trace(etude_execute_context *ctx, int32_t moment, uint32_t node,
                                                    const char *name, const etude_value *const *arguments,
                                                    uint32_t argument_count, etude_status status, etude_error *error);
+
+/**
+ * Tell of what the backend does in `init`, before it and after it (@p moment): @p kind is ::ETUDE_LOAD_PACK, say. Does nothing
+ * where nobody watches. FOR AUTHORS of backends.
+ */
+ETUDE_API void etude_init_context_trace(etude_init_context *ctx, int32_t moment, int32_t kind, uint32_t index,
+                                        const char *name);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,7 @@ from etude.metadata import ExternalData, MemoryReport, MethodMeta, TensorInfo, V
 from etude.method import Method
 from etude.operators import KernelContext, OperatorRegistry
 from etude.options import Explanation, Option, Options, OptionTable
-from etude.profiling import Profile, ProfileRow, profile
+from etude.profiling import LoadProfile, LoadRow, Profile, ProfileRow, profile, profile_load
 from etude.program import Program, Segment
 from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBackend
 from etude.runtime import Runtime, kernel, load
@@ -75,6 +75,8 @@ __all__ = [
     "InitContext",
     "Instruction",
     "KernelContext",
+    "LoadProfile",
+    "LoadRow",
     "MemoryReport",
     "Method",
     "MethodMeta",
@@ -106,4 +108,5 @@ __all__ = [
     "numpy_dtype",
     "option",
     "profile",
+    "profile_load",
 ]

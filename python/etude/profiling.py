@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etude._flame import page
-from etude._lib import ffi, lib, text, whole
+from etude._lib import CData, ffi, lib, text, whole
+from etude._loading import Watched, watched
 from etude.errors import EtudeValueError
 from etude.instructions import KINDS, Instruction, Value, read_instructions
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from etude.method import Method
 
 _ROWS_FOR_NODES = 4096
+_ROWS_FOR_LOADING = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,97 @@ def profile(method: Method, *, events: int = 100_000) -> Iterator[Profile]:
     found = Profile(method, whole("events", events, 0, 2**31))
     with method.watched(lib.etude_profile_trace, found._profile, found):
         yield found
+        found._finish()
+
+
+_PARTS = {
+    lib.ETUDE_LOAD_READ: "reading the program", lib.ETUDE_LOAD_VERIFY: "verifying", lib.ETUDE_LOAD_BUILD: "building",
+    lib.ETUDE_LOAD_FOLD: "computing constants", lib.ETUDE_LOAD_SEGMENT: "reading segments", lib.ETUDE_LOAD_PACK: "packing weights",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRow:
+    """What a part of loading took: `total` nanoseconds in `calls`. Where `within`, these are parts of the others' time."""
+
+    name: str
+    calls: int
+    total: int
+    within: bool = False
+
+
+class LoadProfile:
+    """What opening programs and loading methods took; filled by `etude.profile_load`. `str` is a table."""
+
+    def __init__(self) -> None:
+        """For `etude.profile_load`."""
+        capacity = _ROWS_FOR_LOADING
+        self._rows = ffi.new("etude_profile_row[]", capacity)
+        self._profile = ffi.new("etude_profile *")
+        lib.etude_profile_start(self._profile, self._rows, capacity, ffi.NULL, 0)
+        self._watched = Watched(self._profile)
+        self.rows: list[LoadRow] = []
+
+    def _finish(self) -> None:
+        """Copy what was measured: names live as long as methods."""
+        rows = [self._rows[i] for i in range(self._profile.row_count)]
+        found = [LoadRow(_part_name(row), row.calls, row.total, row.depth > 0) for row in rows]
+        opening = [LoadRow("opening files", 1, self._watched.opening)] if self._watched.opening else []
+        self.rows = opening + [row for row in found if not row.within] + [row for row in found if row.within]
+        self._watched.kept.clear()
+
+    @property
+    def total(self) -> int:
+        """Nanoseconds of all of it."""
+        return sum(row.total for row in self.rows if not row.within)
+
+    def table(self) -> str:
+        """The parts with their times and shares."""
+        lines = [f"loading: {self.total / 1e6:.3f} ms"]
+        for row in self.rows:
+            share = row.total / max(self.total, 1)
+            name = f"  of which {row.name}" if row.within else f"  {row.name}"
+            lines.append(f"{name:<48}{row.total / 1e6:>10.3f} ms{share:>8.1%}" + (f"  ({row.calls} times)" if row.calls > 1 else ""))
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"total_ns": self.total, "rows": [asdict(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<etude.LoadProfile: {self.total / 1e6:.3f} ms>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{escape(r.name)}</td><td>{r.calls}</td><td>{r.total / 1e6:.3f}</td></tr>" for r in self.rows)
+        return f"<table><tr><th>loading</th><th>calls</th><th>ms</th></tr>{rows}</table>"
+
+
+def _part_name(row: CData) -> str:
+    if row.kind == lib.ETUDE_LOAD_INIT:
+        return f"initialising {text(row.name)} (delegate {row.instruction})"
+    return _PARTS.get(row.kind, f"part {row.kind}")
+
+
+@contextmanager
+def profile_load() -> Iterator[LoadProfile]:
+    """Measure what opening programs and loading methods takes, of those that the block opens and loads on this thread.
+
+    >>> with etude.profile_load() as p:
+    ...     method = etude.load("model.pte").load_method("forward")
+    >>> print(p)
+
+    Reading, verifying, building, computing constants, initialising each delegate, and, within these, reading segments and packing
+    weights. A mapped file is read when its bytes are first touched, which is within what touches them.
+    """
+    found = LoadProfile()
+    token = watched.set(found._watched)
+    try:
+        yield found
+    finally:
+        watched.reset(token)
         found._finish()
 
 

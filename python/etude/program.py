@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from etude import _context, _pending, _signals
+from etude import _context, _loading, _pending, _signals
 from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude.errors import EtudeBackendError, EtudeKeyError, EtudeNotImplementedError, EtudeStateError, EtudeValueError, EtudeWarning
@@ -124,6 +124,7 @@ class Program(Uncopied):
         config.constant_limit = CONSTANT_LIMIT if constant_limit is None else whole("constant_limit", constant_limit, 0, 2**64 - 1)
         config.backend_options, config.backend_options_count = rows.array, rows.count
         config.unused_options_warn = unused_options == "warn"
+        _loading.watch(config)
         error = ErrorBlock()
         pointer = ffi.new("etude_method **")
         own_name = lib.etude_program_method_name(handle.pointer, index)  # `name` may have been escaped
@@ -139,6 +140,7 @@ class Program(Uncopied):
         except BaseException:
             loaded.release()
             raise
+        _loading.keep(loaded)
         keys = {backend: [*self._option_keys.get(backend, ()), *rows.keys.get(backend, ())] for backend in {*self._option_keys, *rows.keys}}
         return Method(handle, index, name, loaded, keys)
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from etude import _log, _pending  # noqa: F401  _log: C calls it
+from etude import _loading, _log, _pending  # noqa: F401  _log: C calls it
 from etude._lib import CData, ErrorBlock, Handle, RootHandle, Uncopied, ffi, lib, text, whole
 from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
@@ -91,8 +91,9 @@ class Runtime(Uncopied):
             raise EtudeNotImplementedError("etude records no event dump (etdump): leave enable_etdump and debug_buffer_size alone")
         opened: list[Source] = []
         try:
-            opened.append(Source(data, "program"))
-            opened.extend(Source(item, "data file") for item in _several(data_path))
+            with _loading.opening():
+                opened.append(Source(data, "program"))
+                opened.extend(Source(item, "data file") for item in _several(data_path))
             config = new_sized("etude_program_config")
             config.verification = int(Verification(verification))
             external = loader_array(opened[1:])
@@ -100,6 +101,7 @@ class Runtime(Uncopied):
             config.external_count = len(opened) - 1
             config.backend_options, config.backend_options_count = rows.array, rows.count
             config.unused_options_warn = mode == "warn"
+            _loading.watch(config)
             error = ErrorBlock()
             pointer = ffi.new("etude_program **")
             status = lib.etude_program_load(self._handle.pointer, opened[0].loader, config, pointer, error.pointer)

@@ -141,7 +141,12 @@ typedef struct traced {
 
 static etude_status node_init(void *self, etude_init_context *ctx, etude_bytes payload, void **handle,
                               etude_error *error) {
-  (void)self, (void)ctx, (void)payload, (void)handle, (void)error;
+  watcher *w = self;
+  (void)payload, (void)handle, (void)error;
+  w->now += 5000;
+  etude_init_context_trace(ctx, ETUDE_EVENT_BEFORE, ETUDE_LOAD_PACK, 3, "node");
+  w->now += 300;
+  etude_init_context_trace(ctx, ETUDE_EVENT_AFTER, ETUDE_LOAD_PACK, 3, "node");
   return ETUDE_OK;
 }
 
@@ -356,6 +361,76 @@ static void test_a_backend_tells_of_its_nodes(void) {
   CHECK(close_traced(&t));
 }
 
+static etude_status watch_loading(void *self, const etude_event *event, etude_error *error) {
+  watcher *w = self;
+
+  (void)error;
+  if (w->count < 32) w->events[w->count++] = *event;
+  return ETUDE_OUT_OF_RESOURCES; /* of loading, that is ignored */
+}
+
+static const etude_event *told(const watcher *w, int32_t kind) {
+  const etude_event *found = NULL;
+
+  for (uint32_t i = 0; i < w->count; i++) {
+    if (w->events[i].kind == kind) found = &w->events[i];
+  }
+  return found;
+}
+
+static void test_loading_is_told(void) {
+  static const int32_t kinds[] = {ETUDE_LOAD_READ,    ETUDE_LOAD_VERIFY, ETUDE_LOAD_VERIFY, ETUDE_LOAD_BUILD,
+                                  ETUDE_LOAD_SEGMENT, ETUDE_LOAD_PACK,   ETUDE_LOAD_INIT};
+  traced t = {0};
+  etude_program *program = NULL;
+  etude_method *method = NULL;
+  etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
+  etude_program_config opening = ETUDE_PROGRAM_CONFIG_INIT;
+  etude_profile profile;
+  etude_profile_row rows[8];
+  etude_data_loader loader;
+  size_t size = 0;
+
+  CHECK_OK(open_traced(&t, "../data/backends.pte", "scale"), &t.error);
+  CHECK(t.watcher.count == 0);
+  free(read_corpus("../data/backends.pte", &size));
+  loader = etude_data_from_memory(t.bytes, size);
+  opening.trace = config.trace = watch_loading;
+  opening.trace_self = config.trace_self = &t.watcher;
+  CHECK_OK(etude_program_load(t.runtime, &loader, &opening, &program, &t.error), &t.error);
+  CHECK_OK(etude_method_load(program, "scale", &config, &method, &t.error), &t.error);
+  CHECK(t.watcher.count == 7);
+  for (uint32_t i = 0; i < t.watcher.count && i < 7; i++) {
+    const etude_event *e = &t.watcher.events[i];
+
+    CHECK(e->kind == kinds[i] && e->moment == ETUDE_EVENT_AFTER && e->depth == (i == 4 || i == 5 ? 1u : 0u));
+    CHECK(e->method == NULL && e->argument_count == 0 && e->duration >= 10);
+  }
+  CHECK(told(&t.watcher, ETUDE_LOAD_PACK)->duration == 300 + 10 && told(&t.watcher, ETUDE_LOAD_PACK)->instruction == 3);
+  CHECK(told(&t.watcher, ETUDE_LOAD_INIT)->duration >= 5310 && told(&t.watcher, ETUDE_LOAD_BUILD)->duration < 5000);
+  CHECK(strcmp(told(&t.watcher, ETUDE_LOAD_INIT)->name, "ScaleBackend") == 0);
+  etude_method_free(method);
+
+  CHECK_OK(etude_runtime_register_backend(t.runtime, "NullBackend", &node_backend, &t.watcher, &t.error), &t.error);
+  etude_profile_start(&profile, rows, 8, NULL, 0);
+  config.trace = etude_profile_trace;
+  config.trace_self = &profile;
+  for (uint32_t i = 0; i < 3; i++) {
+    CHECK_OK(etude_method_load(program, "chain", &config, &method, &t.error), &t.error);
+    etude_method_free(method);
+  }
+  CHECK(profile.runs == 0 && profile.rows_missed == 0 && profile.row_count == 7);
+  for (size_t i = 0; i < profile.row_count; i++) { /* three delegates, which each pack once */
+    const bool each = rows[i].kind == ETUDE_LOAD_INIT;
+
+    if (rows[i].kind == ETUDE_LOAD_PACK) CHECK(rows[i].calls == 9 && rows[i].total == 9 * 310 && rows[i].least == 310);
+    if (each) CHECK(rows[i].calls == 3 && strstr("NullBackend ScaleBackend", rows[i].name) != NULL);
+    if (each) CHECK(rows[i].total >= 3 * 5310);
+  }
+  etude_program_free(program);
+  CHECK(close_traced(&t));
+}
+
 int main(void) {
   RUN(test_instructions_are_described);
   RUN(test_elements_of_another_size);
@@ -365,5 +440,6 @@ int main(void) {
   RUN(test_a_failure_is_told);
   RUN(test_stepping_and_jumps_are_told);
   RUN(test_a_backend_tells_of_its_nodes);
+  RUN(test_loading_is_told);
   return TEST_END();
 }

@@ -38,6 +38,7 @@ FLAGS = [
     "-DETUDE_BUILD",
     "-DNDEBUG",
     "-DETUDE_NO_FOLDING",  # constants are read in place there
+    "-DETUDE_NO_TRACE",  # profiles are for the bench
 ]
 BUILDS = {"with texts": [], "without texts": ["-DETUDE_NO_ERROR_TEXT"]}
 

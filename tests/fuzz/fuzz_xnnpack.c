@@ -190,6 +190,10 @@ etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amo
 
 bool etude_execute_context_is_traced(const etude_execute_context *ctx) { return ctx->work_left % 2 == 1; }
 
+void etude_init_context_trace(etude_init_context *ctx, int32_t moment, int32_t kind, uint32_t index, const char *name) {
+  (void)ctx, (void)moment, (void)kind, (void)index, (void)name;
+}
+
 etude_status etude_execute_context_trace(etude_execute_context *ctx, int32_t moment, uint32_t node, const char *name,
                                          const etude_value *const *arguments, uint32_t argument_count,
                                          etude_status status, etude_error *error) {

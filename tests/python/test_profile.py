@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -276,6 +277,46 @@ def test_nodes_of_xnnpack_are_listed_inside_their_delegate():
     with pytest.raises(etude.EtudeError, match="enough"), method.trace(stop):
         method(x)
     np.testing.assert_array_equal(method(x)[0], want)
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
+
+
+def test_loading_is_split_into_its_parts():
+    begun = time.perf_counter_ns()
+    with etude.profile_load() as p:
+        method = etude.load(CORPUS / "x_mobilenetv2.pte").load_method("forward")
+    whole = time.perf_counter_ns() - begun
+    names = [row.name for row in p.rows]
+    assert names[:4] == ["opening files", "reading the program", "verifying", "building"]
+    assert [n for n in names if n.startswith("initialising")] == [f"initialising XnnpackBackend (delegate {i})" for i in range(2)]
+    parts = {row.name: row for row in p.rows}
+    assert parts["packing weights"].within and parts["reading segments"].within
+    initialising = sum(row.total for name, row in parts.items() if name.startswith("initialising"))
+    assert 0 < parts["packing weights"].total <= initialising < p.total <= whole
+    nodes = []
+    with method.trace(lambda e: e.node is not None and e.moment == "after" and nodes.append(e.name)):
+        method(np.zeros(method.metadata.inputs[0].tensor.sizes(), np.float32))
+    weighted = sum(n in ("Conv2d", "DepthwiseConv2d", "FullyConnected") for n in nodes)
+    assert parts["packing weights"].calls == weighted > 20  # once for each node with weights
+    assert "initialising XnnpackBackend" in str(p) and "<td>verifying</td>" in p._repr_html_()
+    assert p.to_dict()["total_ns"] == p.total == sum(row.total for row in p.rows if not row.within)
+
+
+def test_loading_of_others_is_not_measured():
+    with etude.profile_load() as p:
+        pass
+    etude.load(CORPUS / "lenet.pte").load_method("forward")
+    assert p.rows == [] and p.total == 0
+    with etude.profile_load() as outer:
+        etude.load(CORPUS / "lenet.pte").load_method("forward")
+    assert "computing constants" in str(outer) and not any("initialising" in row.name for row in outer.rows)
+
+
+def test_run_tells_of_loading():
+    status, out, _ = command("run", CORPUS / "x_mobilenetv2.pte", "--profile", "--json")
+    rows = json.loads(out)["loading"]["rows"]
+    assert status == 0 and {"verifying", "packing weights"} <= {row["name"] for row in rows}
 
 
 # ---- JSON, and stdin for a file --------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 /* See packing.h. */
 #include "packing.h"
 
+#include "etude/trace.h"
+
 #include "weights.h"
 
 /* ---- datatypes ---- */
@@ -213,9 +215,11 @@ static etude_status pack_constants(xnn_loader *loader, xnn_node *node, const etu
   p.layout = layout;
   p.filter = etude_xnn_input(loader->graph, node, 1);
   p.bias = node->inputs[2] != XNN_NONE ? etude_xnn_input(loader->graph, node, 2) : NULL;
+  etude_init_context_trace(loader->ctx, ETUDE_EVENT_BEFORE, ETUDE_LOAD_PACK, node->number, NULL);
   etude_status status = collect_weights(&p, c);
   if (status == ETUDE_OK) status = etude_xnn_weights_pack(loader, node, c, &p.weights, p.filter, p.bias);
   free_temporaries(&p);
+  etude_init_context_trace(loader->ctx, ETUDE_EVENT_AFTER, ETUDE_LOAD_PACK, node->number, node->type->name);
   node->packed_inputs = 6; /* filter and bias */
   return status;
 }

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     quiet = args.json or path == "-"
     started = time.perf_counter()
     every = args.dump or args.check_finite or args.etdump  # a result that is computed at load is looked at, too
-    with busy("loading"):
+    with busy("loading"), etude.profile_load() as loading:
         program = open_program(args, args.threads if args.threads != 1 else None)
         opened = time.perf_counter()
         method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None, **limits(args))
@@ -95,15 +95,16 @@ def run(args: argparse.Namespace) -> int:
         if path == "-":
             sys.stdout.buffer.write(file.getvalue())
             if profile is not None and args.profile is not None:
-                _show_profile(profile, args, sys.stderr)
+                _show_profile(profile, loading, args, sys.stderr)
             return 0
         write_files({path: file.getvalue()})
     if args.json:
-        print_json(report | ({} if profile is None or args.profile is None else {"profile": profile.to_dict()}))
+        measured = {} if profile is None or args.profile is None else {"profile": profile.to_dict(), "loading": loading.to_dict()}
+        print_json(report | measured)
     else:
         _print(report, path)
     if profile is not None and args.profile is not None:
-        _show_profile(profile, args, sys.stderr if args.json else sys.stdout)
+        _show_profile(profile, loading, args, sys.stderr if args.json else sys.stdout)
     return 0
 
 
@@ -128,10 +129,10 @@ def _print(report: dict[str, Any], path: str | None) -> None:
         print(f"wrote {path}")
 
 
-def _show_profile(profile: etude.Profile, args: argparse.Namespace, to: TextIO) -> None:
+def _show_profile(profile: etude.Profile, loading: etude.LoadProfile, args: argparse.Namespace, to: TextIO) -> None:
     """The tables; `to` is stderr where stdout is for programs to read."""
     if not args.json:
-        print(f"\n{profile.table()}", file=to)
+        print(f"\n{loading}\n\n{profile.table()}", file=to)
         if not args.profile:
             print(f"\n{profile.table('instruction', limit=40)}", file=to)
     if args.profile:
