@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import etude
-from paths import CORPUS, DATA, PROGRAMS
+from paths import CORPUS, DATA, PROGRAMS, ROOT
 
 AFFINE = str(PROGRAMS / "affine.pte")
 
@@ -34,6 +34,18 @@ def test_entry_point():
 
 def test_version():
     assert run("--version").strip() == f"etude {etude.__version__}"
+
+
+def test_options_stand_anywhere(tmp_path):
+    """Between the arguments too, where argparse alone would lose what follows them."""
+    folder = ROOT / "tests/llm"
+    turns = [["Hello, world", "--temperature", "0"], ["--temperature", "0", "Hello, world"]]
+    tokenizer = ["--tokenizer", folder / "tokenizers/bytelevel.json"]
+    texts = {run("generate", folder / "l_runner.pte", *tokenizer, *turn, "--max-tokens", "8") for turn in turns}
+    assert len(texts) == 1 and texts != {""}
+    run("merge", CORPUS / "add.pte", "-o", tmp_path / "both.pte", "--rename", "add.pte:forward=sum", AFFINE)
+    assert etude.load(tmp_path / "both.pte").method_names == {"sum", "forward"}
+    assert "unrecognized arguments: more" in run("inspect", AFFINE, "--json", "more", status=2)
 
 
 def test_run_made_up():

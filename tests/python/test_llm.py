@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import random
 import runpy
+import signal
 import threading
 
 import numpy as np
 import pytest
 
 import etude
-from etude.llm import LLM, Transcriber, load_tokenizer
+from etude.cli import main
+from etude.emit import ProgramBuilder
+from etude.llm import LLM, Transcriber, load_tokenizer, model
 from etude.llm._sampling import Sampling, choose
 from etude.llm._text import TextStream
 from etude.llm.features import log_mel, mel_filters
@@ -27,6 +30,26 @@ BYTELEVEL = TOKENIZERS / "bytelevel.json"
 def llm():
     """A decoder with caches, [1, up to 63] tokens and a position, 200 tokens, a window of 64."""
     return LLM(FILES / "l_sdpa.pte")
+
+
+def named(name):
+    """A program of one method with one input."""
+    builder = ProgramBuilder()
+    method = builder.method(name)
+    method.output(method.call("aten::add.out", x := method.input("float32", (2,)), x))
+    return builder.to_bytes()
+
+
+def forced(tokens):
+    """A logit_bias by which these tokens are chosen, one after the other."""
+    left = iter(tokens)
+
+    def bias(seen, logits):
+        only = np.full_like(logits, -np.inf)
+        only[next(left)] = 0
+        return only
+
+    return bias
 
 
 def argmax_by_hand(name, prompt, count):
@@ -119,6 +142,30 @@ def test_prompts_longer_than_a_call_come_in_chunks(llm):
     assert got == LLM(FILES / "l_sdpa.pte").generate_ids(prompt, temperature=0, max_tokens=4)
 
 
+def test_prompts_longer_than_a_sliding_window():
+    """40 tokens where a layer looks back 8 and its ring holds 16: read at once, in chunks, and one by one it comes to the same."""
+    prompt = list(range(30, 70))
+    method = etude.load(FILES / "l_local_global.pte").load_method("forward")
+    for at, token in enumerate(prompt):
+        logits = method.execute([np.array([[token]]), np.array([at])])[0]
+    want = int(np.argmax(logits))
+    for bound in (1, 5, None):
+        llm = LLM(FILES / "l_local_global.pte")
+        llm._decoder.prefill.bound = min(bound or 99, llm._decoder.prefill.bound)
+        assert llm.generate_ids(prompt, temperature=0, max_tokens=1) == [want]
+
+
+def test_logits_that_are_no_numbers(llm):
+    first = llm.generate_ids([5, 6, 7], temperature=0, max_tokens=2)
+    method = llm._decoder.prefill.method
+    for name in method.state:
+        method.state[name] = np.full(method.state.shape(name), np.nan, method.state.dtype(name))
+    with pytest.raises(etude.EtudeValueError, match="200 of 200 are NaN"):
+        llm.generate_ids([8], temperature=0, max_tokens=2, fresh=False)
+    llm.reset()
+    assert llm.generate_ids([5, 6, 7], temperature=0, max_tokens=2) == first
+
+
 def test_wrong_calls_say_why(llm):
     for prompt, message in (([], "empty"), ([5, 200], "token 1 of the prompt is 200"), ([-1], "token 0 of the prompt is -1")):
         with pytest.raises(etude.EtudeValueError, match=message):
@@ -128,8 +175,10 @@ def test_wrong_calls_say_why(llm):
             llm.generate_ids([1], **options)
     with pytest.raises(etude.EtudeValueError, match="needs a tokenizer"):
         llm.generate("text")
-    with pytest.raises(etude.EtudeProgramError, match="neither a method 'forward' nor 'prefill'"):
+    with pytest.raises(etude.EtudeProgramError, match=r"recognises speech.*Transcriber"):
         LLM(FILES / "o_whisper.pte")
+    with pytest.raises(etude.EtudeProgramError, match=r"neither a method 'forward' nor 'prefill' \(it has: set_and_get\)"):
+        LLM(named("set_and_get"))
     with pytest.raises(etude.EtudeProgramError, match=r"no decoder .* its input 0 is float32 \[2, 3\]"):
         LLM(PROGRAMS / "affine.pte")
 
@@ -144,6 +193,47 @@ def test_an_interrupted_sentence_goes_on(llm):
     stream.close()
     assert llm.last.finish_reason == "interrupted"
     assert begun + llm.generate_ids(begun[-1:], temperature=0, max_tokens=4, fresh=False) == whole
+
+
+def raise_interrupts(at):
+    """A logit_bias in which Ctrl-C arrives at the `at`-th token."""
+    calls = iter(range(1, 1000))
+
+    def bias(seen, logits):
+        if next(calls) == at:
+            signal.raise_signal(signal.SIGINT)
+        return logits
+
+    return bias
+
+
+def test_ctrl_c_in_mid_sentence():
+    llm = LLM(FILES / "l_runner.pte", BYTELEVEL)
+    options = {"temperature": 0, "max_tokens": 8}
+    whole = llm.generate_ids([43, 72, 270], **options)
+    llm.reset()
+    got = []
+    with pytest.raises(KeyboardInterrupt):
+        got += llm.stream(np.array([43, 72, 270]), **options, logit_bias=raise_interrupts(5))
+    assert llm.last.finish_reason == "interrupted" and llm.last.token_ids == whole[:4]
+    assert llm.tokens == [43, 72, 270, *whole[:4]]
+    assert llm.generate_ids([43, 72, 270], **options) == whole  # and it is not busy
+    assert llm.last.reused == 2
+
+
+def test_ctrl_c_at_the_command_line(monkeypatch, capsys):
+    command = ["generate", str(FILES / "l_runner.pte"), "--tokenizer", str(BYTELEVEL), "Hello, world", "--temperature", "0"]
+    assert main(command) == 0
+    whole = capsys.readouterr().out
+    original, bias = model.choose, raise_interrupts(4)
+    monkeypatch.setattr(model, "choose", lambda logits, *rest: original(bias(None, logits), *rest))
+    assert main(command) == 130
+    text = capsys.readouterr().out
+    assert text.endswith("\n") and whole.startswith(text[:-1]) and 0 < len(text) < len(whole)
+    bias = raise_interrupts(4)
+    assert main([*command, "--json"]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert told["finish_reason"] == "interrupted" and told["token_ids"] == [94, 199, 71] and whole.startswith(told["text"])
 
 
 def test_two_models_on_two_threads():
@@ -306,6 +396,28 @@ def test_stop_strings_over_pieces(text, stop, want):
     assert "".join(pieces(text, stop)) == want
 
 
+@pytest.mark.parametrize("text", ["日本語 🙂 naïve", "🧑‍🚀", "ok"])
+def test_a_model_writes_whole_characters(text):
+    llm = LLM(FILES / "l_8da4w_emb4.pte", BYTELEVEL)
+    ids = llm.tokenizer.encode(text, bos=False)
+    assert text == "ok" or len(ids) > len(text)  # characters of several tokens
+    got = list(llm.stream([43, 72], max_tokens=len(ids), logit_bias=forced(ids)))
+    assert "".join(got) == text == llm.last.text and "" not in got
+    assert not any("\N{REPLACEMENT CHARACTER}" in piece for piece in got)
+    # a sentence that ends in the middle of a character
+    assert text == "ok" or llm.generate([43, 72], max_tokens=1, logit_bias=forced(ids)) == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_model_stops_before_a_text_that_several_tokens_make():
+    llm = LLM(FILES / "l_8da4w_emb4.pte", BYTELEVEL)
+    ids = llm.tokenizer.encode("one, two; three", bos=False)
+    whole = list(llm.stream([43], max_tokens=len(ids), logit_bias=forced(ids)))
+    assert not any("two; t" in piece for piece in whole)
+    assert llm.generate([43], stop=["two; t", "never"], logit_bias=forced(ids)) == "one, "
+    assert llm.last.finish_reason == "stop" and len(llm.last.token_ids) < len(ids)
+    assert llm.generate([43], max_tokens=len(ids), stop="three!", logit_bias=forced(ids)) == "one, two; three"
+
+
 def test_stream_and_generate_are_one(llm):
     llm = LLM(FILES / "l_sdpa.pte", Bytes())
     options = {"temperature": 0, "max_tokens": 20}
@@ -316,6 +428,8 @@ def test_stream_and_generate_are_one(llm):
 
 def test_a_tokenizer_with_more_entries_than_the_model():
     llm = LLM(FILES / "l_sdpa.pte", Bytes())
+    assert llm.tokenizer.vocab_size == 256
+    assert all(token < 200 for token in llm.generate_ids("abc", temperature=5, seed=1, max_tokens=40))
     with pytest.raises(etude.EtudeValueError, match=r"the model knows 200 tokens.*does the tokenizer belong"):
         llm.generate("日")
 

@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from etude import EtudeError, __version__
 
@@ -29,6 +30,22 @@ _EXIT_STATUSES = (
 _COMMANDS = (
     "run", "generate", "inspect", "check", "verify", "compare", "merge", "extract", "diff", "options", "conformance", "config",
 )  # fmt: skip
+
+
+class _CommandParser(argparse.ArgumentParser):
+    """Takes options anywhere: `generate MODEL --tokenizer FILE "text"`, where argparse alone would let the text go missing."""
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As the base class, which this calls again for options and for what stands between them."""
+        if self._mixing:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -45,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     description = "Run and examine ExecuTorch programs (.pte files)."
     parser = argparse.ArgumentParser(prog="etude", description=description, epilog=_EXIT_STATUSES)
     parser.add_argument("--version", action="version", version=f"etude {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_CommandParser)
     modules = _modules()
     for module in modules.values():
         module.add_parser(subparsers)

@@ -102,10 +102,12 @@ def _progress() -> Progress | None:
     if not sys.stderr.isatty():
         return None
 
+    shown = ""
+
     def show(done: int, total: int) -> None:
-        if done < total:
-            print(f"\rreading {done} of {total} tokens", end="", file=sys.stderr, flush=True)
-        else:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+        nonlocal shown
+        blank = "\r" + " " * len(shown) + "\r" if shown else ""
+        shown = f"reading {done} of {total} tokens" if done < total else ""
+        print(blank + shown, end="", file=sys.stderr, flush=True)
 
     return show

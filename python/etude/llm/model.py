@@ -72,6 +72,18 @@ class Snapshot:
     state: Mapping[str, Array]
 
 
+def _no_reader(program: etude.Program) -> EtudeProgramError:
+    """What to do with a program that has no method by which prompts are read."""
+    names = program.method_names
+    if {"encoder", "text_decoder"} <= names:
+        return EtudeProgramError("the program recognises speech, it continues no text: etude.llm.Transcriber runs it")
+    methods = [name for name in sorted(names) if program.metadata(name).inputs]
+    return EtudeProgramError(
+        f"the program has neither a method 'forward' nor 'prefill' (it has: {', '.join(methods) or 'none with inputs'}): "
+        "name its methods with LLM.from_methods"
+    )
+
+
 class LLM:
     """A decoder-only language model in a `.pte` file, with its tokenizer.
 
@@ -104,10 +116,7 @@ class LLM:
         sees = {"token_embedding", "text_decoder"} <= names
         reader = prefill or ("text_decoder" if sees else next((n for n in ("forward", "prefill") if n in names), None))
         if reader is None:
-            raise EtudeProgramError(
-                f"the program has neither a method 'forward' nor 'prefill' (it has: {', '.join(sorted(names))}): "
-                "name its methods with LLM.from_methods"
-            )
+            raise _no_reader(self._program)
         stepper = decode or ("decode" if "decode" in names and reader != "decode" else None)
         reading = self._program.load_method(reader)
         stepping = None if stepper is None else self._program.load_method(stepper)
