@@ -10,7 +10,11 @@
 enum {
   ROWS = 32,    /* of a unit, at most */
   FEW_ROWS = 5, /* below it, packing keys does not pay */
-  KEYS = 128    /* of a block */
+  TOGETHER =
+      8,      /* key heads of a unit, at most, where each has few rows; their rows fit into the scratch memory of one */
+  KEYS = 128, /* of a block */
+  AHEAD = 16, /* keys that are fetched before they are needed */
+  LINE = 16   /* floats that come from memory together */
 };
 
 typedef struct unit {
@@ -31,7 +35,16 @@ static uint64_t width_of(const etude_attention *a) {
   return ((uint64_t)a->depth + ETUDE_TILE_MAX_COLS - 1) / ETUDE_TILE_MAX_COLS * ETUDE_TILE_MAX_COLS;
 }
 
-size_t etude_attention_units(const etude_attention *a) { return a->batches * a->kv_heads * blocks_of(a); }
+/* Key heads of a unit. A cache has the heads of a token side by side: with few rows it is read as it lies. */
+static size_t heads_of(const etude_attention *a) {
+  const size_t most = a->together < TOGETHER ? a->together : TOGETHER;
+  if (most <= 1 || a->rows * group_of(a) >= FEW_ROWS) return 1;
+  return most < a->kv_heads ? most : a->kv_heads;
+}
+
+static size_t parts_of(const etude_attention *a) { return (a->kv_heads + heads_of(a) - 1) / heads_of(a); }
+
+size_t etude_attention_units(const etude_attention *a) { return a->batches * parts_of(a) * blocks_of(a); }
 
 uint64_t etude_attention_scratch(const etude_attention *a) {
   const uint64_t width = width_of(a);
@@ -104,12 +117,21 @@ static void multiply_tiles(const unit *u, etude_tile tile, size_t rows, size_t c
   }
 }
 
-/* Scores of all rows with `count` keys. */
+/* Rows of a cache lie apart, so that processors do not foresee the next one. */
+static void fetch(const float *rows, size_t depth, size_t row, size_t count) {
+  for (size_t r = 0; r < count; ++r) {
+    for (size_t d = 0; d < depth; d += LINE) __builtin_prefetch(rows + r * row + d);
+  }
+}
+
+/* Scores of all rows with `count` keys. With few rows there is little to do for a key but to wait for it: those to come
+   are fetched meanwhile. */
 static void score(const unit *u, const float *keys, size_t row, size_t count) {
   const size_t depth = u->a->depth;
   if (u->rows < FEW_ROWS) {
     for (size_t j = 0; j < count; j += 4) {
       const uint32_t cols = (uint32_t)(count - j < 4 ? count - j : 4);
+      if (j + AHEAD + 4 <= count) fetch(keys + (j + AHEAD) * row, depth, row, cols);
       for (size_t i = 0; i < u->rows; ++i) {
         u->simd->dots(u->scores + i * KEYS + j, u->q + i * depth, keys + j * row, row, cols, depth);
       }
@@ -218,28 +240,36 @@ static void store_results(const unit *u) {
 }
 
 void etude_attention_run(const etude_attention *a, size_t index, void *scratch) {
-  const size_t blocks = blocks_of(a);
+  const size_t blocks = blocks_of(a), parts = parts_of(a), together = heads_of(a);
   const size_t all = a->rows * group_of(a);
-  unit u;
-  memset(&u, 0, sizeof u);
-  u.a = a;
-  u.simd = etude_simd_select();
-  u.batch = index / blocks / a->kv_heads;
-  u.kv_head = index / blocks % a->kv_heads;
-  u.first = index % blocks * ROWS;
-  u.rows = all - u.first < ROWS ? all - u.first : ROWS;
-  u.width = (size_t)width_of(a);
-  u.q = scratch;
-  u.sums = u.q + u.width * ROWS;
-  u.packed = u.sums + u.width * ROWS;
-  u.keys = u.packed + u.width * KEYS;
-  u.values = u.keys + u.width * KEYS;
-  u.scores = u.values + u.width * KEYS;
-  load_queries(&u);
-  const size_t last = token_of(&u, u.rows - 1);
+  unit units[TOGETHER];
+  unit *u = units;
+  memset(u, 0, sizeof *u);
+  u->a = a;
+  u->simd = etude_simd_select();
+  u->batch = index / blocks / parts;
+  u->kv_head = index / blocks % parts * together;
+  u->first = index % blocks * ROWS;
+  u->rows = all - u->first < ROWS ? all - u->first : ROWS;
+  u->width = (size_t)width_of(a);
+  u->q = scratch;
+  u->sums = u->q + u->width * ROWS;
+  u->packed = u->sums + u->width * ROWS;
+  u->keys = u->packed + u->width * KEYS;
+  u->values = u->keys + u->width * KEYS;
+  u->scores = u->values + u->width * KEYS;
+  const size_t heads = a->kv_heads - u->kv_head < together ? a->kv_heads - u->kv_head : together;
+  for (size_t h = 1; h < heads; ++h) {
+    units[h] = *u;
+    units[h].kv_head = u->kv_head + h;
+    units[h].q = u->q + h * u->rows * u->width;
+    units[h].sums = u->sums + h * u->rows * u->width;
+  }
+  for (size_t h = 0; h < heads; ++h) load_queries(&units[h]);
+  const size_t last = token_of(u, u->rows - 1);
   const size_t keys = a->causal ? a->start + last + 1 : a->keys;
   for (size_t first = 0; first < keys; first += KEYS) {
-    run_block(&u, first, keys - first < KEYS ? keys - first : KEYS);
+    for (size_t h = 0; h < heads; ++h) run_block(&units[h], first, keys - first < KEYS ? keys - first : KEYS);
   }
-  store_results(&u);
+  for (size_t h = 0; h < heads; ++h) store_results(&units[h]);
 }

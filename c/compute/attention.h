@@ -1,8 +1,8 @@
 /* Scaled dot-product attention by blocks of keys, with a running maximum (online softmax), so that no matrix of all
  * scores is ever held: softmax(q kᵀ · scale + mask) v. Any order of summation is as good as another to about 1e-6.
  *
- * Work is divided into units, (batch, key head, block of rows), which share nothing but read-only memory. Their number
- * and their results do not depend on the number of workers. The method is that of Dao et al., "FlashAttention" (2022).
+ * Work is divided into units, (batch, key heads, block of rows), which share nothing but read-only memory. Results do not
+ * depend on the number of workers. The method is that of Dao et al., "FlashAttention" (2022).
  */
 #ifndef ETUDE_COMPUTE_ATTENTION_H_
 #define ETUDE_COMPUTE_ATTENTION_H_
@@ -27,6 +27,7 @@ typedef struct etude_attention {
   size_t rows;            /* tokens of q */
   size_t keys;            /* tokens of k and v that take part; the rest of a cache is never read */
   size_t depth;           /* columns */
+  size_t together;        /* key heads that one worker may take at once; 0 = 1. Results do not depend on it */
   float scale;
   bool causal;       /* row s sees keys 0 to start + s */
   size_t start;      /* start + rows <= keys where causal */

@@ -27,7 +27,7 @@ def widen(array, dtype):
     return np.asarray(array)
 
 
-def run(operator, args, outs):
+def run(operator, args, outs, threads=1):
     """Outs and arguments of one call, after it. An argument is a number, None, or (array, dtype); all tensors are state of
     the program, so that what the operator writes in place can be read back."""
     builder = ProgramBuilder()
@@ -43,7 +43,7 @@ def run(operator, args, outs):
     named = {"dtype": refs.pop()} if "::embedding" in operator and ".dtype_out" in operator else {}
     made = method.call(operator, *refs, **named, out=[spec(d, s) for d, s in outs] if len(outs) > 1 else spec(*outs[0]))
     method.output(*made if isinstance(made, tuple) else [made])
-    loaded = etude.load(builder.to_bytes()).load_method("forward")
+    loaded = etude.load(builder.to_bytes(), threads=threads).load_method("forward")
     for i, arg in enumerate(args):
         if isinstance(arg, tuple) and arg[0].size:
             loaded.state[f"a{i}"] = arg[0].view(loaded.state[f"a{i}"].dtype).reshape(arg[0].shape)
@@ -186,3 +186,15 @@ def mask(rows):
 def test_refused(operator, args, shape, message):
     with pytest.raises(etude.EtudeError, match=message):
         run(operator, args, [(F, shape)])
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(8, 8), (10, 5), (22, 11), (32, 8), (9, 3)])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_heads_that_a_worker_takes_together(heads, kv_heads, threads):
+    """One token over many heads, on any number of workers: by the definition, and to the bit what one worker gives."""
+    q = RNG.standard_normal((2, 1, heads, 16)).astype(np.float32)
+    k, v = (RNG.standard_normal((2, 300, kv_heads, 16)).astype(np.float32) for _ in range(2))
+    args = [(q, F), (k, F), (v, F), 260, None, 0.0, True, None]
+    got = run("llama::custom_sdpa.out", args, [(F, q.shape)], threads=threads)["out"]
+    np.testing.assert_allclose(got, attention(q, k, v, 260), atol=3e-6, rtol=1e-5)
+    np.testing.assert_array_equal(got, run("llama::custom_sdpa.out", args, [(F, q.shape)])["out"])

@@ -152,6 +152,7 @@ static etude_status attend(etude_kernel_context *ctx, call *c, const etude_tenso
   a->out_token = (size_t)out->strides[token_dim];
   a->out_head = (size_t)out->strides[3 - token_dim];
   const size_t workers = etude_kernel_worker_count(ctx);
+  a->together = a->kv_heads / workers;
   const uint64_t each = (etude_attention_scratch(a) + ETUDE_MEMORY_ALIGNMENT - 1) / ETUDE_MEMORY_ALIGNMENT;
   TRY(etude_scratch_array(ctx, each * workers, ETUDE_MEMORY_ALIGNMENT, &c->scratch));
   SCRATCH_TAKEN(ctx);
