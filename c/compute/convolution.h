@@ -39,10 +39,11 @@ typedef struct etude_convolution {
 } etude_convolution;
 
 /* Weights as they lie in a file. Element w[o, tap, i] of out channel o (counted over all groups) is
-   data[o * out_stride + (tap * in_channels + i) * in_stride], in elements; for QB4 rows of in_channels / 2 bytes. */
+   data[o * out_stride + tap * tap_stride + i * in_stride], in elements; for QB4 rows of in_channels / 2 bytes. */
 typedef struct etude_weights {
   const void *data; /* float, int8_t or nibbles */
   size_t out_stride, in_stride;
+  size_t tap_stride;   /* 0 = in_channels * in_stride */
   const void *bias;    /* one for each out channel: int32_t for S8, else float; NULL = none */
   const float *scales; /* S8: input scale * weight scale / output scale; QD8: weight scale; one for each out channel */
   const uint16_t *block_scales; /* QB4: bfloat16 [out channels][in_channels / block] */
@@ -72,6 +73,9 @@ etude_convolution etude_product(etude_arithmetic arithmetic, size_t rows, size_t
 
 /* Of the packed weights, which must be aligned to 64 bytes; SIZE_MAX if that is more than there can be. */
 size_t etude_convolution_packed_size(const etude_convolution *c);
+
+/* Outputs in each direction of the tiles by which Winograd's algorithm makes the sums; 0 = they are made plainly. */
+uint32_t etude_convolution_winograd(const etude_convolution *c);
 
 /* Changes whenever the layout of packed weights does: part of the name of what is cached. */
 uint32_t etude_convolution_layout(const etude_convolution *c);

@@ -20,11 +20,11 @@ static float bias_float(const packer *p, size_t out) {
 }
 
 /* An output that a panel has columns for but the convolution doesn't is all zeros. */
-static int8_t weight_s8(const packer *p, size_t out, size_t in) {
-  return ((const int8_t *)p->w->data)[out * p->w->out_stride + in * p->w->in_stride];
+static int8_t weight_s8(const packer *p, size_t out, size_t tap, size_t in) {
+  return ((const int8_t *)p->w->data)[etude_weight_place(p->c, p->w, out, tap, in)];
 }
 
-/* Numbers (tap * in_channels + input) in the order of a panel; those of each tap are adjacent. */
+/* The taps of a phase in the order of a panel. */
 typedef struct taps {
   const packer *p;
   etude_convolution_phase phase;
@@ -50,9 +50,10 @@ static bool next_tap(taps *t, bool first) {
   }
 }
 
-/* Weights of `depth` inputs, those of all columns together. */
-static void put_f32(const packer *p, char **to, size_t out, size_t cols, size_t width, size_t first_in, size_t depth) {
-  const float *from = (const float *)p->w->data + out * p->w->out_stride + first_in * p->w->in_stride;
+/* Weights of all inputs of a tap, those of all columns together. */
+static void put_f32(const packer *p, char **to, size_t out, size_t cols, size_t width, size_t tap) {
+  const size_t depth = p->c->in_channels;
+  const float *from = (const float *)p->w->data + etude_weight_place(p->c, p->w, out, tap, 0);
   float *w = (float *)(void *)*to;
   *to = (char *)(w + depth * width);
   if (cols < width) memset(w, 0, depth * width * sizeof(float));
@@ -65,13 +66,38 @@ static void put_f32(const packer *p, char **to, size_t out, size_t cols, size_t 
   }
 }
 
+/* All weights of a panel where the taps of an input lie beside each other: [out][in][tap]. */
+static void put_inner_taps(const packer *p, char *to, size_t out, size_t cols, size_t width) {
+  enum { ROWS = 32, MOST_WIDTH = 32 };
+  const size_t tap_count = p->w->in_stride, ins = p->c->in_channels, count = tap_count * ins;
+  const float *from = (const float *)p->w->data + out * p->w->out_stride;
+  float *w = (float *)(void *)to;
+  float lines[ROWS * MOST_WIDTH] = {0.0f};
+  size_t tap = 0, in = 0;
+  for (size_t first = 0; first < count; first += ROWS) {
+    const size_t rows = count - first < ROWS ? count - first : ROWS;
+    etude_simd_select()->transpose(lines, (ptrdiff_t)width, from + first, (ptrdiff_t)p->w->out_stride, rows, cols);
+    for (size_t r = 0; r < rows; ++r) {
+      memcpy(w + (tap * ins + in) * width, lines + r * width, width * sizeof *w);
+      if (++tap < tap_count) continue;
+      tap = 0;
+      ++in;
+    }
+  }
+}
+
+static bool has_inner_taps(const packer *p, size_t width) {
+  const size_t tap_count = (size_t)p->c->kernel_height * p->c->kernel_width;
+  return !p->c->transposed && tap_count > 1 && p->w->tap_stride == 1 && p->w->in_stride == tap_count && width <= 32;
+}
+
 /* Sums of a column of int8 weights over everything that its panel has. */
 static int32_t column_sum(const packer *p, const etude_convolution_phase *phase, size_t out) {
   taps t = {p, *phase, 0, 0};
   int32_t sum = 0;
   for (bool more = next_tap(&t, true); more; more = next_tap(&t, false)) {
     const size_t tap = (size_t)t.ky * p->c->kernel_width + t.kx;
-    for (size_t k = 0; k < p->c->in_channels; ++k) sum += weight_s8(p, out, tap * p->c->in_channels + k);
+    for (size_t k = 0; k < p->c->in_channels; ++k) sum += weight_s8(p, out, tap, k);
   }
   return sum;
 }
@@ -117,9 +143,13 @@ static void pack_panel_f32(const packer *p, char *to, const etude_convolution_ph
     const float bias = j < cols ? bias_float(p, out + j) : 0.0f;
     put(&to, &bias, sizeof bias);
   }
+  if (has_inner_taps(p, width)) {
+    put_inner_taps(p, to, out, cols, width);
+    return;
+  }
   for (bool more = next_tap(&t, true); more; more = next_tap(&t, false)) {
     const size_t tap = (size_t)t.ky * p->c->kernel_width + t.kx;
-    put_f32(p, &to, out, cols, width, tap * p->c->in_channels, p->c->in_channels);
+    put_f32(p, &to, out, cols, width, tap);
   }
 }
 
@@ -138,7 +168,7 @@ static void pack_panel_s8(const packer *p, char *to, const etude_convolution_pha
     for (size_t i = 0; i < ins; ++i, ++k) {
       char *line = to + k / group * group * width + k % group;
       if (k % group == 0) memset(line, 0, group * width);
-      for (size_t j = 0; j < cols; ++j) line[j * group] = (char)weight_s8(p, out + j, tap * ins + i);
+      for (size_t j = 0; j < cols; ++j) line[j * group] = (char)weight_s8(p, out + j, tap, i);
     }
     if (!p->plan->merged || t.kx + 1 == p->c->kernel_width) k = (k + group - 1) / group * group;
   }
@@ -247,10 +277,10 @@ static void pack_depthwise(const packer *p, char *to, size_t first, size_t end) 
         for (size_t j = 0; j < lanes; ++j) {
           if (floats) {
             const float *from = (const float *)p->w->data;
-            const float value = j < cols ? from[(out + j) * p->w->out_stride + tap * p->w->in_stride] : 0.0f;
+            const float value = j < cols ? from[etude_weight_place(c, p->w, out + j, tap, 0)] : 0.0f;
             put(&to, &value, sizeof value);
           } else {
-            const int8_t value = j < cols ? weight_s8(p, out + j, tap) : 0;
+            const int8_t value = j < cols ? weight_s8(p, out + j, tap, 0) : 0;
             put(&to, &value, 1);
           }
         }

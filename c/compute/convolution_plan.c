@@ -160,3 +160,5 @@ etude_convolution_plan etude_convolution_plan_of(const etude_convolution *c) {
 }
 
 size_t etude_convolution_packed_size(const etude_convolution *c) { return etude_convolution_plan_of(c).packed_size; }
+
+uint32_t etude_convolution_winograd(const etude_convolution *c) { return etude_convolution_plan_of(c).winograd; }

@@ -38,6 +38,13 @@ bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_
 size_t etude_convolution_panel_taps(const etude_convolution_plan *plan, const etude_convolution_phase *phase);
 size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan);
 
+/* Where weight (out channel, tap, input) lies. */
+static inline size_t etude_weight_place(const etude_convolution *c, const etude_weights *w, size_t out, size_t tap,
+                                        size_t in) {
+  const size_t tap_stride = w->tap_stride != 0 ? w->tap_stride : c->in_channels * w->in_stride;
+  return out * w->out_stride + tap * tap_stride + in * w->in_stride;
+}
+
 /* Where the panels of a phase lie in the packed weights: those of each group after each other. */
 typedef struct etude_convolution_panels {
   size_t offset; /* of the first */

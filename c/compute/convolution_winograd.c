@@ -70,8 +70,10 @@ void etude_winograd_pack_panel(const etude_convolution *c, const etude_convoluti
       const size_t there = start < cols ? smaller(cols - start, ETUDE_WINOGRAD_KERNELS) : 0;
       float kernels[9][ETUDE_WINOGRAD_KERNELS] = {{0.0f}}, all[36][ETUDE_WINOGRAD_KERNELS];
       for (size_t j = 0; j < there; ++j) {
-        const float *from = (const float *)weights->data + (first + start + j) * weights->out_stride;
-        for (uint32_t tap = 0; tap < 9; ++tap) kernels[tap][j] = from[(tap * s.in + i) * weights->in_stride];
+        const float *from = (const float *)weights->data;
+        for (uint32_t tap = 0; tap < 9; ++tap) {
+          kernels[tap][j] = from[etude_weight_place(c, weights, first + start + j, tap, i)];
+        }
       }
       etude_winograd_weights(s.m, all, (const float (*)[ETUDE_WINOGRAD_KERNELS])kernels);
       for (uint32_t p = 0; p < s.points; ++p) {

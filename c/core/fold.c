@@ -229,6 +229,20 @@ static void need(fold *f, const etude_value *value) {
   if (s != NULL && f->of[s - f->a->spans] != NULL) f->of[s - f->a->spans]->needed = true;
 }
 
+static void free_unneeded(etude_method *method) {
+  method->constant_bytes = 0;
+  for (etude_folded **link = &method->folded; *link != NULL;) {
+    etude_folded *block = *link;
+    if (block->needed) {
+      method->constant_bytes += block->size;
+      link = &block->next;
+      continue;
+    }
+    *link = block->next;
+    etude_release(&method->allocator, block, block->size);
+  }
+}
+
 /* Free what only folded calls read. */
 static void sweep(fold *f) {
   etude_method *method = f->a->method;
@@ -246,16 +260,7 @@ static void sweep(fold *f) {
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
     if (f->of[i] != NULL && !f->of[i]->needed) method->tensors[i].data = NULL;
   }
-  for (etude_folded **link = &method->folded; *link != NULL;) {
-    etude_folded *block = *link;
-    if (block->needed) {
-      method->constant_bytes += block->size;
-      link = &block->next;
-      continue;
-    }
-    *link = block->next;
-    etude_release(&method->allocator, block, block->size);
-  }
+  free_unneeded(method);
 }
 
 static void fold_all(fold *f) {
@@ -272,6 +277,51 @@ static void fold_all(fold *f) {
   sweep(f);
 }
 
+/* ---- what kernels prepare ---- */
+
+void *etude_fold_keep(etude_method *method, size_t size) {
+  if (size == 0 || size > SIZE_MAX / 4 || size > method->constant_left) return NULL;
+  etude_folded *block = etude_alloc_block(&method->allocator, HEAD + size, NULL);
+  if (block == NULL) return NULL;
+  block->size = HEAD + size;
+  block->needed = true;
+  block->next = method->folded;
+  method->folded = block;
+  method->constant_left -= size;
+  method->constant_bytes += block->size;
+  return (uint8_t *)block + HEAD;
+}
+
+static void forget_all(etude_method *method) {
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    etude_instruction *call = &method->instructions[i];
+    if (call->kept != NULL) ((etude_folded *)(void *)((uint8_t *)call->kept - HEAD))->needed = false;
+    call->kept = NULL;
+  }
+  free_unneeded(method);
+}
+
+static void prepare_all(etude_method *method) {
+  const size_t told = method->scratch_need;
+  etude_scratch_set_data(method, NULL, ETUDE_NO_DATA);
+  for (uint32_t i = 0; i < method->instruction_count && method->constant_left > 0; ++i) {
+    etude_instruction *call = &method->instructions[i];
+    if (call->kind != ETUDE_KERNEL_CALL || call->folded || call->kept != NULL) continue;
+    const etude_kernel_traits traits = etude_traits_of(method->operators[call->index].kernel);
+    if (traits.prepare == NULL) continue;
+    etude_kernel_call prepare;
+    etude_kernel_call_init(&prepare, method, call, NULL);
+    prepare.keep = &call->kept;
+    traits.prepare(&prepare.ctx, (etude_value *const *)call->args, call->arg_count);
+    etude_scratch_reset(method);
+  }
+  etude_scratch_set_data(method, ETUDE_NO_DATA, NULL);
+  /* What was prepared may be used in ways that take more scratch memory, which comes out of the same budget. */
+  if (etude_scratch_measure(method) <= told || method->scratch_need - told <= method->constant_left) return;
+  forget_all(method);
+  method->scratch_need = told;
+}
+
 etude_status etude_fold(etude_analysis *a) {
   etude_method *method = a->method;
   const uint64_t limit = method->constant_left;
@@ -282,6 +332,7 @@ etude_status etude_fold(etude_analysis *a) {
   if (f.of == NULL) return ETUDE_OUT_OF_MEMORY;
   f.written = (uint8_t *)f.of + pointers;
   fold_all(&f);
+  prepare_all(method);
   etude_scratch_free(method); /* its size is another one from here on */
   etude_release(&method->allocator, f.of, size);
   return ETUDE_OK;

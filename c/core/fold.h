@@ -1,4 +1,5 @@
-/* What never changes is computed once: calls of kernels whose arguments are all constant run when the method is loaded. */
+/* What never changes is computed once: calls of kernels whose arguments are all constant run when the method is loaded, and
+   kernels that have some constant arguments may prepare them (`prepare` of their traits). */
 #ifndef ETUDE_CORE_FOLD_H_
 #define ETUDE_CORE_FOLD_H_
 
@@ -8,10 +9,13 @@
 /*
  * Run the calls whose arguments are in the file, or results of such calls, and whose kernels say that this is cheap
  * (ETUDE_KERNEL_LINEAR). Their results get memory of their own, ETUDE_TENSOR_CONSTANT, and none that is planned; results
- * that then nobody reads are freed. As much is kept as the caller lets (`constant_left`); a call that fails is left to
+ * that then nobody reads are freed. Other calls may then prepare. As much is kept as the caller lets (`constant_left`); a call that fails is left to
  * fail when it is executed. ETUDE_OUT_OF_MEMORY only for want of temporary memory.
  */
 etude_status etude_fold(etude_analysis *a);
+
+/* Memory of the same account for what a kernel prepares, freed with the rest; NULL where there is none. */
+void *etude_fold_keep(etude_method *method, size_t size);
 
 void etude_fold_free(etude_method *method);
 #else

@@ -1,6 +1,7 @@
 /* What a kernel may ask while it runs. */
 #include "checked.h"
 #include "deps.h"
+#include "fold.h"
 #include "method.h"
 #include "scratch.h"
 #include "work.h"
@@ -72,6 +73,27 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
                     "%z bytes of scratch memory are needed, and can't be had within memory_limit", size);
   return data;
 }
+
+#ifndef ETUDE_NO_FOLDING
+void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
+  void **keep = call_of(ctx)->keep;
+  if (keep == NULL || *keep != NULL) return NULL;
+  return *keep = etude_fold_keep(call_of(ctx)->method, size);
+}
+
+const void *etude_kernel_kept(const etude_kernel_context *ctx) { return call_of(ctx)->instruction->kept; }
+#else
+void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
+  (void)ctx;
+  (void)size;
+  return NULL;
+}
+
+const void *etude_kernel_kept(const etude_kernel_context *ctx) {
+  (void)ctx;
+  return NULL;
+}
+#endif
 
 void etude_kernel_parallel_for(etude_kernel_context *ctx, size_t count, etude_task task, void *arg) {
   etude_work_parallel_for(call_of(ctx)->method, count, task, arg);

@@ -116,6 +116,9 @@ typedef struct etude_instruction {
   uint32_t arg_count;
   uint32_t index; /* operator, delegate, or destination instruction */
   etude_value **args;
+#ifndef ETUDE_NO_FOLDING
+  void *kept; /* what its kernel prepared: fold.h */
+#endif
 } etude_instruction;
 
 /* What an operator of the plan runs; NULL for one that is missing, and never called. */
@@ -260,6 +263,7 @@ typedef struct etude_kernel_call {
   const etude_instruction *instruction;
   etude_method *method; /* gives memory */
   etude_error *error;
+  void **keep;   /* not NULL: the kernel prepares what it keeps here */
   size_t *asked; /* not NULL: the kernel is only asked how many bytes of scratch memory it takes */
 } etude_kernel_call;
 
@@ -272,6 +276,7 @@ static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method 
   call->instruction = instruction;
   call->method = method;
   call->error = error;
+  call->keep = NULL;
   call->asked = NULL;
 }
 

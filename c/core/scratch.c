@@ -82,7 +82,7 @@ void etude_scratch_reset(etude_method *method) {
 
 /* ---- how much ---- */
 
-static void set_data(etude_method *method, const void *from, void *to) {
+void etude_scratch_set_data(etude_method *method, const void *from, void *to) {
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
     if (method->tensors[i].data == from) method->tensors[i].data = to;
   }
@@ -112,12 +112,12 @@ static size_t need_of(etude_method *method, const etude_instruction *call) {
 
 size_t etude_scratch_measure(etude_method *method) {
   size_t most = 0;
-  set_data(method, NULL, ETUDE_NO_DATA);
+  etude_scratch_set_data(method, NULL, ETUDE_NO_DATA);
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     const etude_instruction *call = &method->instructions[i];
     const size_t need = call->kind == ETUDE_KERNEL_CALL ? need_of(method, call) : 0;
     if (need > most) most = need;
   }
-  set_data(method, ETUDE_NO_DATA, NULL);
+  etude_scratch_set_data(method, ETUDE_NO_DATA, NULL);
   return method->scratch_need = most;
 }

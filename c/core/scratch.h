@@ -7,6 +7,9 @@
 /* What stands for data while kernels are only asked what they take. */
 #define ETUDE_NO_DATA ((void *)(uintptr_t)ETUDE_MEMORY_ALIGNMENT)
 
+/* Tensors whose data is `from` get `to`: ETUDE_NO_DATA for NULL, while kernels look at arguments without data, and back. */
+void etude_scratch_set_data(etude_method *method, const void *from, void *to);
+
 /* Put the caller's memory into service, where it gave some; too little is as good as none. */
 void etude_scratch_adopt(etude_method *method, etude_buffer given);
 

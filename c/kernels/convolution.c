@@ -219,10 +219,40 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_conv *c) {
   return ETUDE_OK;
 }
 
+static void turn_volume(etude_volume *v) {
+  for (uint32_t d = 2; d > 0; --d) {
+    v->sizes[d] = v->sizes[d - 1];
+    v->strides[d] = v->strides[d - 1];
+  }
+  v->sizes[0] = 1;
+  v->strides[0] = 0;
+}
+
+static void turn_steps(int64_t steps[3], int64_t none) {
+  steps[2] = steps[1];
+  steps[1] = steps[0];
+  steps[0] = none;
+}
+
+/* Columns that nothing happens to would make rows of one element: the dimension before is as good a row. */
+static void turn(etude_conv *c) {
+  const bool still = c->in.sizes[2] == 1 && c->weight.sizes[2] == 1 && c->out.sizes[2] == 1 && c->padding[2] == 0;
+  if (!still || c->in.sizes[1] == 1) return;
+  turn_volume(&c->in);
+  turn_volume(&c->weight);
+  turn_volume(&c->out);
+  turn_steps(c->stride, 1);
+  turn_steps(c->padding, 0);
+  turn_steps(c->dilation, 1);
+  turn_steps(c->output_padding, 0);
+}
+
 static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
   bool done = false;
+  turn(c);
   if (c->dtype != ETUDE_DOUBLE && !c->whole) {
     TRY(etude_conv_depthwise(ctx, c, &done));
+    if (!done) TRY(etude_conv_image(ctx, c, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
   SCRATCH_TAKEN(ctx);
@@ -242,4 +272,28 @@ KERNEL(etude_aten_convolution_out) {
   TRY(etude_out_resize(ctx, out, sizes, in->rank));
   c.out = etude_volume_of(out);
   return etude_tensor_numel(out) == 0 ? ETUDE_OK : run(ctx, &c);
+}
+
+static bool is_constant(const etude_tensor *tensor) {
+  return tensor == NULL || (tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0);
+}
+
+void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  etude_tensor *in, *weight, *bias, *out;
+  int64_t sizes[5];
+  etude_conv c;
+  if (etude_arg_count(ctx, arg_count, 11) != ETUDE_OK || etude_arg_tensor(ctx, args, 0, &in) != ETUDE_OK ||
+      etude_arg_tensor(ctx, args, 1, &weight) != ETUDE_OK ||
+      etude_arg_tensor_or_none(ctx, args, 2, &bias) != ETUDE_OK || etude_arg_out(ctx, args, 9, &out) != ETUDE_OK ||
+      !is_constant(weight) || !is_constant(bias) ||
+      etude_conv_describe(ctx, args, 3, in, weight, bias, out, &c, sizes) != ETUDE_OK || out->rank != in->rank) {
+    return; /* an execution will say what is wrong */
+  }
+  for (uint32_t d = 0; d < in->rank; ++d) {
+    if (out->sizes[d] != sizes[d]) return;
+  }
+  if (etude_tensor_numel(out) == 0 || c.dtype != ETUDE_FLOAT) return;
+  c.out = etude_volume_of(out);
+  turn(&c);
+  if (!etude_conv_is_depthwise(&c)) etude_conv_image_prepare(ctx, &c);
 }

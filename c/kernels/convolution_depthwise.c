@@ -5,10 +5,8 @@
  * input is then copied to a plane with its padding, band by band, split by the remainders of rows and columns modulo the
  * stride, so that each tap of the kernel is an offset, the same for all output positions, and these lie side by side.
  */
-#include "compute/convolution.h"
-#include "compute/floats.h"
 #include "compute/simd.h"
-#include "convolution.h"
+#include "convolution_image.h"
 
 /* The largest plane (floats) that the input is copied to, padding included, and the size aimed at. */
 #define PLANE_LIMIT 65536u
@@ -28,7 +26,7 @@
 /* Pointers to inputs that a line of output may take. */
 #define MOST_POINTERS 65536u
 
-static bool is_depthwise(const etude_conv *c) {
+bool etude_conv_is_depthwise(const etude_conv *c) {
   return c->dtype == ETUDE_FLOAT && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
          c->weight.sizes[0] == 1 && c->in.sizes[0] == 1 && c->out.sizes[0] == 1 && c->padding[0] == 0 &&
          c->weight.sizes[1] <= MAX_TAPS && c->weight.sizes[2] <= MAX_TAPS &&
@@ -46,39 +44,10 @@ static size_t count_tasks(const etude_conv *c, size_t units) {
 
 /* ---- channels-last images ---- */
 
-static bool has_image(const etude_volume *v) { return v->strides[1] == v->sizes[2] * v->strides[2]; }
-
 /* What c/compute can do, given images whose channels are innermost. */
 static bool is_imaged(const etude_conv *c) {
-  return is_depthwise(c) && c->groups >= LEAST_CHANNELS && has_image(&c->in) && has_image(&c->out) &&
-         has_image(&c->weight) && c->out.sizes[2] <= MOST_POINTERS / etude_volume_positions(&c->weight);
-}
-
-/* Of `channels` channels and output rows `first` … `end` of an image, whose inputs start at row `*from`. */
-static etude_convolution band_of(const etude_conv *c, size_t channels, size_t first, size_t end, size_t *from) {
-  const int64_t reach = (int64_t)(c->weight.sizes[1] - 1) * c->dilation[1] + 1, height = (int64_t)c->in.sizes[1];
-  const int64_t top = (int64_t)first * c->stride[1] - c->padding[1];
-  const int64_t bottom = (int64_t)(end - 1) * c->stride[1] - c->padding[1] + reach;
-  const int64_t start = top < 0 ? 0 : top < height ? top : height, stop = bottom < height ? bottom : height;
-  etude_convolution v;
-  memset(&v, 0, sizeof v);
-  v.arithmetic = ETUDE_ARITHMETIC_F32;
-  v.groups = channels;
-  v.in_channels = v.out_channels = v.batch = 1;
-  v.kernel_height = (uint32_t)c->weight.sizes[1];
-  v.kernel_width = (uint32_t)c->weight.sizes[2];
-  v.stride_height = (uint32_t)c->stride[1];
-  v.stride_width = (uint32_t)c->stride[2];
-  v.dilation_height = (uint32_t)c->dilation[1];
-  v.dilation_width = (uint32_t)c->dilation[2];
-  v.pad_top = top < 0 ? (size_t)-top : 0;
-  v.pad_left = (size_t)c->padding[2];
-  v.in_height = stop > start ? (size_t)(stop - start) : 0;
-  v.in_width = c->in.sizes[2];
-  v.out_height = end - first;
-  v.out_width = c->out.sizes[2];
-  *from = (size_t)start;
-  return v;
+  return etude_conv_is_depthwise(c) && c->groups >= LEAST_CHANNELS && etude_conv_has_image(c) &&
+         c->out.sizes[2] <= MOST_POINTERS / etude_volume_positions(&c->weight);
 }
 
 /* Weights of `channels` channels from `first` on, of output `o` of each. `bias` has room for them. */
@@ -93,18 +62,6 @@ static etude_weights weights_of(const etude_conv *c, size_t first, size_t channe
   for (size_t i = 0; i < channels; ++i) bias[i] = from[((first + i) * c->out_channels + o) * c->bias_stride];
   w.bias = bias;
   return w;
-}
-
-static etude_convolution_io io_of(const float *x, size_t x_pixel, float *y, size_t y_pixel) {
-  etude_convolution_io io;
-  memset(&io, 0, sizeof io);
-  io.x = x;
-  io.x_pixel = x_pixel;
-  io.y = y;
-  io.y_pixel = y_pixel;
-  io.low = -etude_infinity();
-  io.high = etude_infinity();
-  return io;
 }
 
 /* ---- blocks of channels, or all of them where they are innermost ---- */
@@ -144,7 +101,8 @@ static void plan_blocks(const etude_conv *c, blocks *b) {
 static size_t plan_scratch(blocks *b) {
   const etude_conv *c = b->c;
   size_t from;
-  etude_convolution v = band_of(c, b->channels, 0, b->rows, &from);
+  etude_convolution v = etude_conv_band(c, b->channels, 0, b->rows, &from);
+  v.out_channels = 1;
   const uint64_t reach = (uint64_t)(b->rows - 1) * (uint64_t)c->stride[1] +
                          (uint64_t)(c->weight.sizes[1] - 1) * (uint64_t)c->dilation[1] + 1;
   const uint64_t in_rows = reach < c->in.sizes[1] ? reach : c->in.sizes[1];
@@ -166,7 +124,8 @@ static void run_unit(const blocks *b, size_t unit, char *scratch) {
   const size_t oh = unit % b->bands * b->rows, end = smaller(oh + b->rows, c->out.sizes[1]);
   const size_t channels = smaller(b->channels, c->groups - first);
   size_t from;
-  const etude_convolution v = band_of(c, channels, oh, end, &from);
+  etude_convolution v = etude_conv_band(c, channels, oh, end, &from);
+  v.out_channels = 1; /* one after the other */
   const size_t in_pixels = v.in_height * v.in_width, out_pixels = v.out_height * v.out_width;
   const float *x = (const float *)(const void *)c->in.data + n * c->in.batch + first * c->in.channel;
   char *packed = scratch, *run = packed + b->packed_size;
@@ -186,7 +145,7 @@ static void run_unit(const blocks *b, size_t unit, char *scratch) {
     float *y = (float *)(void *)c->out.data + n * c->out.batch + (first * c->out_channels + o) * c->out.channel +
                oh * c->out.strides[1];
     const etude_convolution_io io =
-        b->in_place ? io_of(x, c->groups, y, c->groups) : io_of(in, channels, out, channels);
+        b->in_place ? etude_conv_io(x, c->groups, y, c->groups) : etude_conv_io(in, channels, out, channels);
     etude_convolution_pack(&v, packed, &w, 0, 1);
     etude_convolution_run(&v, packed, &io, 0, 1, run);
     if (b->in_place) continue;
@@ -397,6 +356,6 @@ etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c
     plan_blocks(c, &b);
     return run_blocks(ctx, &b);
   }
-  *done = is_depthwise(c) && plan_planes(c, &p);
+  *done = etude_conv_is_depthwise(c) && plan_planes(c, &p);
   return *done ? run_planes(ctx, &p) : ETUDE_OK;
 }

@@ -1,5 +1,6 @@
 /* The table of portable kernels: kernels.inc has one line per operator. */
 #include "args.h"
+#include "convolution.h"
 #include "etude/builtin.h"
 
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
@@ -21,20 +22,22 @@
 
 /* Three traits for a set of dtypes: of a kernel that is cheap (linear), of one that can be asked for its scratch
    memory, and of any other. */
-#define TRAITS(name, dtypes)                                                                                           \
-  const etude_kernel_traits etude_linear_##name = {(uint32_t)sizeof(etude_kernel_traits), ETUDE_KERNEL_LINEAR, dtypes, \
-                                                   0, NULL};                                                           \
-  const etude_kernel_traits etude_asked_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0,                 \
-                                                  etude_kernel_ask};                                                   \
-  const etude_kernel_traits etude_of_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0, NULL};
+#define TRAITS(name, dtypes)                                                                                     \
+  const etude_kernel_traits etude_linear_##name = {                                                              \
+      (uint32_t)sizeof(etude_kernel_traits), ETUDE_KERNEL_LINEAR, dtypes, 0, NULL, NULL};                        \
+  const etude_kernel_traits etude_asked_##name = {                                                               \
+      (uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0, etude_kernel_ask, NULL};                              \
+  const etude_kernel_traits etude_of_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0, NULL, NULL};
 TRAITS(floats, FLOATS)
 TRAITS(floats_and_long, FLOATS | DTYPE(LONG))
 TRAITS(whole, WHOLE)
 TRAITS(reals, REALS)
 TRAITS(numbers, NUMBERS)
 
-const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask};
-static const etude_kernel_traits linear = {(uint32_t)sizeof linear, ETUDE_KERNEL_LINEAR, 0, 0, NULL};
+const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask, NULL};
+const etude_kernel_traits etude_convolution_traits = {
+    (uint32_t)sizeof(etude_kernel_traits), 0, FLOATS | WHOLE, 0, etude_kernel_ask, etude_convolution_prepare};
+static const etude_kernel_traits linear = {(uint32_t)sizeof linear, ETUDE_KERNEL_LINEAR, 0, 0, NULL, NULL};
 
 static const etude_kernel portable_kernels[] = {
 #define ETUDE_OPERATOR(name, function) {name, function, ETUDE_ROW_TRAITS},

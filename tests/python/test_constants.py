@@ -96,3 +96,51 @@ def test_a_call_that_fails_fails_when_it_is_executed():
     method = loaded(b.to_bytes(), 1 << 20)
     with pytest.raises(etude.EtudeValueError, match="index_select"):
         method(X[:2])
+
+
+# ---- what kernels prepare ----
+
+IMAGE = RANDOM.standard_normal((2, 32, 10, 9)).astype(np.float32)
+KERNELS = RANDOM.standard_normal((48, 32, 3, 3)).astype(np.float32)
+BIAS = RANDOM.standard_normal(48).astype(np.float32)
+
+
+def convolution(constant_bias=True):
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x, w = m.input(np.float32, IMAGE.shape), m.constant(KERNELS)
+    bias = m.constant(BIAS) if constant_bias else m.input(np.float32, BIAS.shape)
+    m.output(m.call("aten::convolution.out", x, w, bias, [1, 1], [1, 1], [1, 1], False, [0, 0], 1))
+    return b.to_bytes()
+
+
+def convolved(x, bias):
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    return np.einsum("ncyxij,ocij->noyx", windows, KERNELS.astype(np.float64)) + bias[:, None, None]
+
+
+def test_weights_of_a_convolution_are_packed_once():
+    without, with_ = loaded(convolution(), 0), loaded(convolution(), 1 << 20)
+    assert without.memory.constants == 0
+    assert KERNELS.nbytes < with_.memory.constants < 5 * KERNELS.nbytes
+    for method in (without, with_):
+        for x in (IMAGE, -IMAGE):
+            np.testing.assert_allclose(method(x)[0], convolved(x, BIAS), rtol=1e-4, atol=1e-4)
+
+
+def test_weights_whose_bias_is_computed_are_not_packed():
+    method = loaded(convolution(constant_bias=False), 1 << 20)
+    assert method.memory.constants == 0
+    for bias in (BIAS, -BIAS):
+        np.testing.assert_allclose(method(IMAGE, bias)[0], convolved(IMAGE, bias), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("room", range(0, 400_000, 16_384))
+def test_packed_weights_stay_within_the_memory_limit(room):
+    """With what they need besides: nothing fails that would not without them."""
+    program = etude.load(convolution())
+    need = program.metadata("forward").memory.total
+    method = program.load_method("forward", memory_limit=need + room, constant_limit=1 << 30)
+    np.testing.assert_allclose(method(IMAGE)[0], convolved(IMAGE, BIAS), rtol=1e-4, atol=1e-4)
+    assert method.memory.total <= need + room
