@@ -190,3 +190,56 @@ KERNEL(etude_aten__pdist_forward_out) {
   }
   return ETUDE_OK;
 }
+
+/* A tensor as dense doubles, broadcast to the sizes of `to`. */
+static etude_status spread(etude_kernel_context *ctx, const etude_tensor *tensor, const etude_view *to, double **out) {
+  etude_view from = *to;
+  *out = NULL;
+  if (etude_view_numel(to) == 0) return ETUDE_OK;
+  for (uint32_t d = 0; d < to->rank; ++d) {
+    const uint32_t missing = to->rank - tensor->rank;
+    from.strides[d] = d < missing || tensor->sizes[d - missing] == 1 ? 0 : tensor->strides[d - missing];
+  }
+  TRY(etude_scratch_array(ctx, (uint64_t)etude_view_numel(to), sizeof **out, out));
+  SCRATCH_TAKEN(ctx);
+  etude_view_convert(*out, ETUDE_DOUBLE, to, tensor->data, tensor->scalar_type, &from);
+  return ETUDE_OK;
+}
+
+/* (self, other, p, out, out): the p-norm of their difference. */
+KERNEL(etude_aten_dist_out) {
+  etude_tensor *in[2], *out;
+  etude_scalar p;
+  etude_view to;
+  int64_t sizes[ETUDE_MAX_RANK];
+  double *dense[2];
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  for (uint32_t k = 0; k < 2; ++k) TRY(etude_arg_tensor(ctx, args, k, &in[k]));
+  TRY(etude_arg_scalar(ctx, args, 2, &p));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  const uint32_t rank = in[0]->rank > in[1]->rank ? in[0]->rank : in[1]->rank;
+  bool fits = etude_dtype_is_float(in[0]->scalar_type) && in[1]->scalar_type == in[0]->scalar_type &&
+              out->scalar_type == in[0]->scalar_type && p.d >= 0 && out != in[0] && out != in[1];
+  for (uint32_t d = 0; d < rank; ++d) {
+    sizes[d] = 1;
+    for (uint32_t k = 0; k < 2; ++k) {
+      const uint32_t missing = rank - in[k]->rank;
+      const int32_t size = d < missing ? 1 : in[k]->sizes[d - missing];
+      fits = fits && (size == 1 || sizes[d] == 1 || size == sizes[d]);
+      if (size != 1) sizes[d] = size;
+    }
+  }
+  if (!fits) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "no such norm of the difference of %T and %T in %T", in[0],
+                             in[1], out);
+  }
+  etude_view_dense(&to, sizes, rank);
+  const size_t count = (size_t)etude_view_numel(&to);
+  if (count == 0 && isinf(p.d))
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "there is no greatest of nothing");
+  TRY(etude_out_resize(ctx, out, sizes, 0));
+  for (uint32_t k = 0; k < 2; ++k) TRY(spread(ctx, in[k], &to, &dense[k]));
+  SCRATCH_TAKEN(ctx);
+  etude_element_set_double(out->data, out->scalar_type, 0, count == 0 ? 0 : distance(dense[0], dense[1], count, p.d));
+  return ETUDE_OK;
+}

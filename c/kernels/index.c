@@ -497,31 +497,75 @@ KERNEL(etude_aten_index_put_) {
   return index_put(ctx, args, self, self);
 }
 
+/* Where element `index` of a tensor, counted in logical order, lies. */
+static int64_t place_of(const etude_tensor *tensor, int64_t index) {
+  int64_t place = 0;
+  for (uint32_t d = tensor->rank; d-- > 0; index /= tensor->sizes[d]) {
+    place += index % tensor->sizes[d] * tensor->strides[d];
+  }
+  return place;
+}
+
+/* (self, index, source, accumulate, out, out): places of self counted in logical order. */
+KERNEL(etude_aten_put_out) {
+  etude_tensor *self, *index, *source, *out;
+  bool accumulate;
+  TRY(etude_open_pair(ctx, args, arg_count, 6, &self, &out));
+  TRY(etude_arg_tensor(ctx, args, 1, &index));
+  TRY(etude_arg_tensor(ctx, args, 2, &source));
+  TRY(etude_arg_bool(ctx, args, 3, &accumulate));
+  TRY(etude_check_same_dtype(ctx, source, out));
+  const int64_t count = (int64_t)etude_tensor_numel(index), all = (int64_t)etude_tensor_numel(self);
+  if (index->scalar_type != ETUDE_LONG || (int64_t)etude_tensor_numel(source) != count || out == source ||
+      out == index) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot put %T at the places %T", source, index);
+  }
+  if (accumulate && !etude_dtype_is_number(out->scalar_type)) {
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "cannot add %T", source);
+  }
+  TRY(etude_copy_self(ctx, self, out));
+  const size_t size = etude_scalar_size(out->scalar_type);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = etude_element_int(index->data, ETUDE_LONG, (size_t)place_of(index, i));
+    if (at < -all || at >= all) return etude_index_error(ctx, at, all);
+    char *to = (char *)out->data + (size_t)place_of(out, at < 0 ? at + all : at) * size;
+    const char *from = (const char *)source->data + (size_t)place_of(source, i) * size;
+    if (accumulate) {
+      etude_add_element(to, from, out->scalar_type);
+    } else {
+      etude_copy_element(to, from, size);
+    }
+  }
+  return ETUDE_OK;
+}
+
 /* ---- masks ---- */
 
-KERNEL(etude_aten_nonzero_out) {
-  etude_tensor *self, *out;
+/* Where self is not zero, a row of out each: `rows` of them, or as many as there are where that is NULL. Rows that are
+   left over get `fill`. */
+static etude_status nonzero(etude_kernel_context *ctx, etude_value *const *args, const int64_t *rows, int64_t fill,
+                            etude_tensor *out) {
+  etude_tensor *self;
   etude_view view;
   const etude_view *const views[1] = {&view};
   etude_loop loop;
   uint8_t *bools;
-  int64_t sizes[2];
-  int64_t found = 0;
+  int64_t sizes[2], found = 0, count;
   etude_cursor at;
-  TRY(etude_arg_count(ctx, arg_count, 3));
   TRY(etude_arg_tensor(ctx, args, 0, &self));
-  TRY(etude_arg_out(ctx, args, 1, &out));
   etude_view_of(&view, self);
-  TRY(load_bools(ctx, self, &view, &bools, &sizes[0]));
+  TRY(load_bools(ctx, self, &view, &bools, &count));
   SCRATCH_TAKEN(ctx);
+  sizes[0] = rows != NULL ? *rows : count;
   sizes[1] = view.rank;
   if (out->scalar_type != ETUDE_LONG) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the result must be long, got %T", out);
   }
   TRY(etude_out_resize(ctx, out, sizes, 2));
+  if (count > sizes[0]) count = sizes[0];
   etude_loop_over(&loop, views, 1);
   etude_cursor_start(&at, &loop);
-  for (int64_t i = 0; found < sizes[0]; ++i) {
+  for (int64_t i = 0; found < count; ++i) {
     for (uint32_t d = 0; bools[i] != 0 && d < view.rank; ++d) {
       etude_element_set_int(out->data, ETUDE_LONG, (size_t)(found * out->strides[0] + d * out->strides[1]),
                             at.index[d]);
@@ -529,7 +573,31 @@ KERNEL(etude_aten_nonzero_out) {
     found += bools[i] != 0;
     etude_loop_next(&loop, loop.rank, &at);
   }
+  for (; found < sizes[0]; ++found) {
+    for (uint32_t d = 0; d < view.rank; ++d) {
+      etude_element_set_int(out->data, ETUDE_LONG, (size_t)(found * out->strides[0] + d * out->strides[1]), fill);
+    }
+  }
   return ETUDE_OK;
+}
+
+KERNEL(etude_aten_nonzero_out) {
+  etude_tensor *out;
+  TRY(etude_arg_count(ctx, arg_count, 3));
+  TRY(etude_arg_out(ctx, args, 1, &out));
+  return nonzero(ctx, args, NULL, 0, out);
+}
+
+/* (self, size, fill_value, out, out) */
+KERNEL(etude_aten_nonzero_static_out) {
+  etude_tensor *out;
+  int64_t rows, fill;
+  TRY(etude_arg_count(ctx, arg_count, 5));
+  TRY(etude_arg_int(ctx, args, 1, &rows));
+  TRY(etude_arg_int(ctx, args, 2, &fill));
+  TRY(etude_arg_out(ctx, args, 3, &out));
+  if (rows < 0) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "size cannot be negative, %l", rows);
+  return nonzero(ctx, args, &rows, fill, out);
 }
 
 /* self and the mask that is argument 1, widened to each other; which elements are chosen. */

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "complexmath.h"
 #include "dtype.h"
 #include "gemm.h"
 
@@ -84,6 +85,15 @@ static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, co
   return etude_gemm_run(ctx, &g);
 }
 
+/* beta and alpha, arguments 3 and 4. */
+static etude_status get_factors(etude_kernel_context *ctx, etude_value *const *args, int32_t dtype, etude_gemm *g) {
+  TRY(etude_arg_scalar(ctx, args, 3, &g->beta));
+  TRY(etude_arg_scalar(ctx, args, 4, &g->alpha));
+  if (!etude_dtype_is_int(dtype)) return ETUDE_OK; /* floats become inf */
+  TRY(etude_check_number(ctx, 3, &g->beta, dtype));
+  return etude_check_number(ctx, 4, &g->alpha, dtype);
+}
+
 static etude_status multiply(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t rank) {
   etude_tensor *a, *b, *out;
   TRY(etude_arg_count(ctx, arg_count, 4));
@@ -114,6 +124,126 @@ KERNEL(etude_aten_bmm_out) { return multiply(ctx, args, arg_count, 3); }
 KERNEL(etude_aten_addmm_out) { return multiply_add(ctx, args, arg_count, 2); }
 
 KERNEL(etude_aten_baddbmm_out) { return multiply_add(ctx, args, arg_count, 3); }
+
+/* (self, mat2, out, out): products of bytes, summed in 32 bits. */
+KERNEL(etude_aten__int_mm_out) {
+  etude_tensor *a, *b, *out;
+  etude_gemm g;
+  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_tensor(ctx, args, 0, &a));
+  TRY(etude_arg_tensor(ctx, args, 1, &b));
+  TRY(etude_arg_out(ctx, args, 2, &out));
+  const bool fits = a->scalar_type == ETUDE_CHAR && b->scalar_type == ETUDE_CHAR && out->scalar_type == ETUDE_INT;
+  if (!fits || a->rank != 2 || b->rank != 2 || a->sizes[1] != b->sizes[0]) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot multiply %T by %T to %T", a, b, out);
+  }
+  const int32_t sizes[2] = {a->sizes[0], b->sizes[1]};
+  TRY(etude_kernel_resize(ctx, out, sizes, 2));
+  g = etude_gemm_of((size_t)sizes[0], (size_t)sizes[1], (size_t)a->sizes[1]);
+  g.a = matrix_of(a);
+  g.b = matrix_of(b);
+  g.c = matrix_of(out);
+  return etude_gemm_run(ctx, &g);
+}
+
+/* (self, mat, vec, beta, alpha, out, out): the vector is a matrix of one column. */
+KERNEL(etude_aten_addmv_out) {
+  etude_tensor *base, *a, *x, *out;
+  etude_gemm g;
+  TRY(etude_arg_count(ctx, arg_count, 7));
+  TRY(etude_arg_tensor(ctx, args, 0, &base));
+  TRY(etude_arg_tensor(ctx, args, 1, &a));
+  TRY(etude_arg_tensor(ctx, args, 2, &x));
+  TRY(etude_arg_out(ctx, args, 5, &out));
+  if (a->rank != 2 || x->rank != 1 || a->sizes[1] != x->sizes[0]) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot multiply %T by %T", a, x);
+  }
+  TRY(check_dtype(ctx, x, a->scalar_type));
+  TRY(check_dtype(ctx, base, a->scalar_type));
+  TRY(check_dtype(ctx, out, a->scalar_type));
+  TRY(etude_kernel_resize(ctx, out, a->sizes, 1));
+  g = etude_gemm_of((size_t)a->sizes[0], 1, (size_t)a->sizes[1]);
+  TRY(get_factors(ctx, args, a->scalar_type, &g));
+  TRY(broadcast(ctx, base, out, &g.base));
+  g.base.row = g.base.col;
+  if (g.beta.d == 0.0) g.base.data = NULL;
+  g.a = matrix_of(a);
+  g.b.data = x->data;
+  g.c.data = out->data;
+  g.b.dtype = g.c.dtype = a->scalar_type;
+  g.b.row = (size_t)x->strides[0];
+  g.c.row = (size_t)out->strides[0];
+  g.b.col = g.c.col = 1;
+  return etude_gemm_run(ctx, &g);
+}
+
+/* One element of addbmm: of row i and column j. */
+static void add_products(const etude_tensor *a, const etude_tensor *b, const etude_gemm *g, size_t i, size_t j) {
+  const int32_t dtype = a->scalar_type;
+  const char *base = g->base.data, *row = a->data, *column = b->data;
+  const size_t size = etude_scalar_size(dtype);
+  etude_complex sum = {0, 0};
+  uint64_t whole = 0;
+  double x[2], y[2];
+  row += i * (size_t)a->strides[1] * size;
+  column += j * (size_t)b->strides[2] * size;
+  if (base != NULL) base += (i * g->base.row + j * g->base.col) * size;
+  for (int32_t n = 0; n < a->sizes[0]; ++n) {
+    for (int32_t k = 0; k < a->sizes[2]; ++k) {
+      const size_t left = (size_t)n * (size_t)a->strides[0] + (size_t)k * (size_t)a->strides[2];
+      const size_t right = (size_t)n * (size_t)b->strides[0] + (size_t)k * (size_t)b->strides[1];
+      if (etude_dtype_is_int(dtype)) {
+        whole += (uint64_t)etude_element_int(row, dtype, left) * (uint64_t)etude_element_int(column, dtype, right);
+        continue;
+      }
+      etude_load_complexes(x, row + left * size, dtype, 1, 1);
+      etude_load_complexes(y, column + right * size, dtype, 1, 1);
+      sum = etude_complex_add(sum, etude_complex_mul(etude_complex_of(x[0], x[1]), etude_complex_of(y[0], y[1])));
+    }
+  }
+  char *to = (char *)g->c.data + (i * g->c.row + j * g->c.col) * size;
+  if (etude_dtype_is_int(dtype)) {
+    whole *= (uint64_t)g->alpha.i;
+    if (base != NULL) whole += (uint64_t)g->beta.i * (uint64_t)etude_element_int(base, dtype, 0);
+    etude_element_set_int(to, dtype, 0, (int64_t)whole);
+    return;
+  }
+  x[0] = x[1] = 0;
+  if (base != NULL) etude_load_complexes(x, base, dtype, 1, 1);
+  y[0] = g->alpha.d * sum.re + g->beta.d * x[0];
+  y[1] = g->alpha.d * sum.im + g->beta.d * x[1];
+  etude_store_complexes(to, dtype, 1, y, 1);
+}
+
+/* (self, batch1, batch2, beta, alpha, out, out): the products of all pairs of matrices, summed. */
+KERNEL(etude_aten_addbmm_out) {
+  etude_tensor *base, *a, *b, *out;
+  etude_gemm g;
+  TRY(etude_arg_count(ctx, arg_count, 7));
+  TRY(etude_arg_tensor(ctx, args, 0, &base));
+  TRY(etude_arg_tensor(ctx, args, 1, &a));
+  TRY(etude_arg_tensor(ctx, args, 2, &b));
+  TRY(etude_arg_out(ctx, args, 5, &out));
+  if (a->rank != 3 || b->rank != 3 || a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1] || out == a ||
+      out == b || out == base) {
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "cannot multiply %T by %T to %T", a, b, out);
+  }
+  TRY(check_dtype(ctx, b, a->scalar_type));
+  TRY(check_dtype(ctx, base, a->scalar_type));
+  TRY(check_dtype(ctx, out, a->scalar_type));
+  const int32_t sizes[2] = {a->sizes[1], b->sizes[2]};
+  TRY(etude_kernel_resize(ctx, out, sizes, 2));
+  g = etude_gemm_of((size_t)sizes[0], (size_t)sizes[1], (size_t)a->sizes[2]);
+  TRY(get_factors(ctx, args, a->scalar_type, &g));
+  TRY(broadcast(ctx, base, out, &g.base));
+  if (g.beta.d == 0.0) g.base.data = NULL;
+  g.c = matrix_of(out);
+  for (size_t i = 0; i < g.m; ++i) {
+    TRY(etude_kernel_work(ctx, etude_steps(etude_steps(g.n, g.k), (uint64_t)a->sizes[0])));
+    for (size_t j = 0; j < g.n; ++j) add_products(a, b, &g, i, j);
+  }
+  return ETUDE_OK;
+}
 
 /* The leading dimensions of linear's input and output, as rows and two batch dimensions of a product: neighbours
    that lie alike are merged. False where that takes more than three. */

@@ -697,33 +697,51 @@ static bool stays_inside(const int64_t *sizes, const int64_t *strides, uint32_t 
   return true;
 }
 
+/* The view of self that sizes, strides and an offset describe, which are arguments from `first` on. */
+static etude_status get_strided(const job *j, etude_value *const *args, uint32_t first, etude_view *out) {
+  int64_t offset;
+  uint32_t stride_count;
+  bool empty = false;
+  TRY(get_sizes(j, args, first, out->sizes, &out->rank));
+  TRY(get_sizes(j, args, first + 1, out->strides, &stride_count));
+  TRY(etude_arg_int_or(j->ctx, args, first + 2, 0, &offset));
+  if (out->rank != stride_count) {
+    return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "%u sizes but %u strides", out->rank, stride_count);
+  }
+  for (uint32_t d = 0; d < out->rank; ++d) {
+    if (out->sizes[d] < 0) return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "negative size %l", out->sizes[d]);
+    empty = empty || out->sizes[d] == 0;
+  }
+  if (!empty && !stays_inside(out->sizes, out->strides, out->rank, offset, etude_view_numel(&j->view) - 1)) {
+    return etude_kernel_fail(j->ctx, ETUDE_INVALID_ARGUMENT, "the sizes and strides lead out of %T", j->self);
+  }
+  out->offset = empty ? 0 : offset;
+  return ETUDE_OK;
+}
+
 KERNEL(etude_aten_as_strided_copy_out) {
   job j;
-  int64_t sizes[ETUDE_MAX_RANK], strides[ETUDE_MAX_RANK];
-  int64_t offset;
-  uint32_t rank, stride_count;
-  bool empty = false;
+  etude_view part;
   TRY(open_job(ctx, args, arg_count, 6, &j));
-  TRY(get_sizes(&j, args, 1, sizes, &rank));
-  TRY(get_sizes(&j, args, 2, strides, &stride_count));
-  TRY(etude_arg_int_or(ctx, args, 3, 0, &offset));
-  if (rank != stride_count) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%u sizes but %u strides", rank, stride_count);
-  }
-  for (uint32_t d = 0; d < rank; ++d) {
-    if (sizes[d] < 0) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "negative size %l", sizes[d]);
-    empty = empty || sizes[d] == 0;
-  }
-  if (!empty && !stays_inside(sizes, strides, rank, offset, etude_view_numel(&j.view) - 1)) {
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "the sizes and strides lead out of %T", j.self);
-  }
-  j.view.rank = rank;
-  j.view.offset = empty ? 0 : offset;
-  for (uint32_t d = 0; d < rank; ++d) {
-    j.view.sizes[d] = sizes[d];
-    j.view.strides[d] = strides[d];
-  }
+  TRY(get_strided(&j, args, 1, &part));
+  j.view = part;
   return copy_view(&j);
+}
+
+/* (self, src, size, stride, storage_offset, out, out): places are those of memory, so out must lie as self does. */
+KERNEL(etude_aten_as_strided_scatter_out) {
+  job j;
+  etude_tensor *src;
+  etude_view part;
+  TRY(open_job(ctx, args, arg_count, 7, &j));
+  TRY(etude_arg_tensor(ctx, args, 1, &src));
+  TRY(get_strided(&j, args, 2, &part));
+  TRY(copy_view(&j));
+  for (uint32_t d = 0; d < j.out->rank; ++d) {
+    if (j.out->sizes[d] == 1 || j.out->strides[d] == j.self->strides[d]) continue;
+    return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "%T and %T are of different dim orders", j.self, j.out);
+  }
+  return scatter_part(&j, src, &part);
 }
 
 /* ---- one tensor to several ---- */

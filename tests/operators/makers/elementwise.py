@@ -595,3 +595,24 @@ def to_dim_order(call, draw, name):
     call(last, want=last)
     call(x, dim_order=[0, 2, 3, 1], want=x, refuses=True)
     call(x, dim_order=[0, 2, 2, 1], want=x, refuses=True)
+
+
+@vectors(*aten("digamma.out erfinv.out i0.out lgamma.out"))
+def special(call, draw, name):
+    # PyTorch computes them in double with enough digits; in float it is less exact near zeros than it could be.
+    low, high = (-1, 1) if "erfinv" in name else (-20, 20)
+    near = {torch.float64: {"rtol": 1e-10, "atol": 1e-10}, torch.float32: {"rtol": 1e-6, "atol": 1e-6}}
+    for dtype in FLOATS:
+        call(draw.tensor((50,), dtype, low, high), double=True, **near.get(dtype, {}))
+        call(draw.tensor((3, 0, 2), dtype, low, high))
+        edges = draw.edges(dtype)
+        # PyTorch's i0 of infinity is nan, and that of 713 infinite.
+        call(edges[~edges.isinf()] if "i0" in name else edges, double=True, **near.get(dtype, {}))
+    for dtype in (*INTS, torch.bool):
+        call(draw.tensor((2, 3, 4), dtype), rtol=3e-6)
+    wide = torch.tensor(
+        [29.999, 30.0, 31.5, 88.0, 300.0, 700.0, -500.0, 1e-12, 0.99999, -0.9999999, 9.99, 10.0, 10.01, 170.5, 1e5, -3.5, -1e-8]
+    )
+    call(wide.double(), rtol=1e-9, atol=1e-12)
+    x = draw.tensor((3,), torch.complex64)
+    call(x, want=x, refuses=True)

@@ -138,3 +138,16 @@ def col2im(call, draw, name):
     call(draw.tensor((2, 7, 12)), *good, refuses=True)
     call(draw.tensor((2, 8, 12)), [4, 5], [2, 2], [1, 1], [0, 0], [0, 1], refuses=True)
     call(draw.tensor((2, 8, 12)), [4, 5], [2, 2], [0, 1], [0, 0], [1, 1], refuses=True)
+
+
+@vectors("aten::dist.out")
+def dist(call, draw, name):
+    for dtype in FLOATS:
+        for p in (0, 1, 2, 3.5, math.inf):
+            for a, b in (((3, 4), (3, 4)), ((3, 1), (4,)), ((), ()), ((2, 0), (1,))):
+                if not (p == math.inf and 0 in a):
+                    call(draw.tensor(a, dtype), draw.tensor(b, dtype), p, double=True, **near(dtype))
+    call(draw.tensor((3, 4), order=(1, 0)), draw.tensor((3, 4)), 2)
+    call(torch.tensor([1.0, math.nan]), torch.tensor([2.0, 1.0]), math.inf)
+    call(draw.tensor((3, 4)), draw.tensor((3, 5)), 2, refuses=True)
+    call(draw.tensor((2, 0)), draw.tensor((1,)), math.inf, refuses=True)

@@ -367,3 +367,29 @@ def embedding_backward(call, draw, name):
     call(draw.tensor((2, 4)), torch.tensor([0, 5]), 5, -1, False, want=zeros, refuses=True)
     call(draw.tensor((2, 4)), torch.tensor([0, -1]), 5, 0, False, want=zeros, refuses=True)
     call(draw.tensor((3, 4)), torch.tensor([0, 1]), 5, -1, False, want=zeros, refuses=True)
+
+
+@vectors("aten::nonzero_static.out")
+def nonzero_static(call, draw, name):
+    for dtype in ALL:
+        for shape, size in (((9,), 4), ((3, 4), 12), ((2, 2, 3), 20), ((0, 2), 3), ((3, 4), 0)):
+            call(draw.tensor(shape, dtype, -1, 1), size=size)
+    call(draw.tensor((3, 4), torch.bool), size=9, fill_value=7)
+    call(draw.tensor(()), size=2)
+    call(draw.tensor((3, 4)), size=-1, refuses=True)
+
+
+@vectors("aten::put.out")
+def put(call, draw, name):
+    for dtype in ALL:
+        for shape, index in (((9,), (4,)), ((3, 4), (2, 3)), ((2, 2, 3), (0,)), ((2, 2, 3), ())):
+            count = math.prod(shape)
+            places = torch.from_numpy(draw.rng.permutation(count)[: math.prod(index)]).reshape(index)
+            call(draw.tensor(shape, dtype), places, draw.tensor(index, dtype))
+            call(draw.tensor(shape, dtype), draw.index(index, count, negative=True), draw.tensor(index, dtype), True)
+    call(draw.tensor((2, 3, 4, 2), order="nhwc"), torch.tensor([0, 13, 47]), draw.tensor((3, 1)))
+    call(draw.tensor((3, 4)), torch.tensor([12]), draw.tensor((1,)), refuses=True)
+    call(draw.tensor((3, 4)), torch.tensor([-13]), draw.tensor((1,)), refuses=True)
+    call(draw.tensor((3, 4)), torch.tensor([1, 2]), draw.tensor((1,)), refuses=True)
+    call(draw.tensor((3, 4)), torch.tensor([1]), draw.tensor((1,), torch.float64), refuses=True)
+    call(draw.tensor((3, 4)), torch.tensor([1.0]), draw.tensor((1,)), refuses=True)

@@ -83,3 +83,47 @@ def linear(call, draw, name):
         call(draw.tensor((5,), dtype), draw.tensor((4, 5), dtype), None, **near(dtype))
     call(draw.tensor((3, 5)), draw.tensor((4, 6)), None, refuses=True)
     call(draw.tensor((3, 5)), draw.tensor((4, 5)), draw.tensor((3,)), refuses=True)
+
+
+@vectors("aten::_int_mm.out")
+def bytes_mm(call, draw, name):
+    def record(a, b):
+        call(a, b, want=(a.long() @ b.long()).int())
+
+    for m, k, n in SIZES:
+        record(draw.tensor((m, k), torch.int8, -128, 127), draw.tensor((k, n), torch.int8, -128, 127))
+    record(draw.tensor((3, 5), torch.int8, order=(1, 0)), draw.tensor((5, 4), torch.int8, order=(1, 0)))
+    zeros = torch.zeros((3, 4), dtype=torch.int32)
+    call(draw.tensor((3, 5), torch.int8), draw.tensor((4, 5), torch.int8), want=zeros, refuses=True)
+    call(draw.tensor((3, 5), torch.int16), draw.tensor((5, 4), torch.int8), want=zeros, refuses=True)
+
+
+@vectors("aten::addmv.out")
+def addmv(call, draw, name):
+    for dtype in [*FLOATS, *INTS, *COMPLEX]:
+        for m, k, _ in sizes_for(dtype):
+            call(draw.tensor((m,), dtype), draw.tensor((m, k), dtype), draw.tensor((k,), dtype), **near(dtype))
+            if m * k != 0:  # PyTorch does not broadcast there
+                call(draw.tensor((1,), dtype), draw.tensor((m, k), dtype), draw.tensor((k,), dtype), beta=2, alpha=3, **near(dtype))
+            call(draw.tensor((), dtype), draw.tensor((m, k), dtype), draw.tensor((k,), dtype), beta=0, **near(dtype))
+    call(draw.tensor((3,)), draw.tensor((3, 5), order=(1, 0)), draw.tensor((5,)), beta=0.5, **near(torch.float32))
+    call(torch.full((3,), float("nan")), draw.tensor((3, 5)), draw.tensor((5,)), beta=0, **near(torch.float32))
+    whole = (draw.tensor((3,), torch.int32), draw.tensor((3, 5), torch.int32), draw.tensor((5,), torch.int32))
+    call(*whole, beta=2**40, refuses=True)
+    call(*whole, alpha=1e30, refuses=True)
+    call(draw.tensor((2,)), draw.tensor((3, 5)), draw.tensor((5,)), refuses=True)
+    call(draw.tensor((3,)), draw.tensor((3, 5)), draw.tensor((4,)), refuses=True)
+
+
+@vectors("aten::addbmm.out")
+def addbmm(call, draw, name):
+    for dtype in [*FLOATS, *INTS, *COMPLEX]:
+        for b, (m, k, n) in enumerate(sizes_for(dtype)):
+            if (m, k, n) == (17, 33, 19):
+                continue
+            call(draw.tensor((m, n), dtype), draw.tensor((b, m, k), dtype), draw.tensor((b, k, n), dtype), **near(dtype))
+            call(draw.tensor((n,), dtype), draw.tensor((b, m, k), dtype), draw.tensor((b, k, n), dtype), beta=2, alpha=3, **near(dtype))
+    call(draw.tensor((3, 4)), draw.tensor((2, 3, 5), order=(0, 2, 1)), draw.tensor((2, 5, 4), order=(2, 0, 1)), **near(torch.float32))
+    call(torch.full((3, 4), float("nan")), draw.tensor((2, 3, 5)), draw.tensor((2, 5, 4)), beta=0, **near(torch.float32))
+    call(draw.tensor((3, 3)), draw.tensor((2, 3, 5)), draw.tensor((2, 5, 4)), refuses=True)
+    call(draw.tensor((3, 4)), draw.tensor((2, 3, 5)), draw.tensor((3, 5, 4)), refuses=True)

@@ -471,3 +471,20 @@ def diagonal_scatter(call, draw, name):
             call(x, draw.tensor(tuple(torch.diagonal(x, *numbers).shape), dtype), *numbers)
     call(draw.tensor((3, 4)), draw.tensor((2,)), 0, refuses=True)
     call(draw.tensor((3, 4)), draw.tensor((3,)), 0, 1, 1, refuses=True)
+
+
+@vectors("aten::as_strided_scatter.out")
+def strided_scatter(call, draw, name):
+    for shape, size, stride, offset in (
+        ((12,), [3, 4], [4, 1], None),
+        ((12,), [2, 3], [1, 3], 2),
+        ((3, 4), [4, 3], [1, 4], 0),
+        ((6,), [], [], 5),
+        ((6,), [0, 2], [1, 1], 0),
+    ):
+        for dtype in SOME:
+            call(draw.tensor(shape, dtype), draw.tensor(size, dtype), size, stride, offset)
+    call(draw.tensor((6,)), draw.tensor((7,)), [7], [1], 0, refuses=True)
+    call(draw.tensor((6,)), draw.tensor((2,)), [3], [1], 0, refuses=True)
+    call(draw.tensor((6,)), draw.tensor((3,)), [3], [-1], 4, refuses=True)
+    call(draw.tensor((6,)), draw.tensor((3,)), [3], [1, 1], 0, refuses=True)
