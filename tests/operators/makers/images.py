@@ -60,7 +60,32 @@ def bilinear_vec(call, draw, name):
     call(x, [2, 2], False, [2.0, 2.0], want=x, refuses=True)
 
 
-@vectors("aten::_upsample_bilinear2d_aa.out")
+@vectors("aten::upsample_bicubic2d.out")
+def bicubic(call, draw, name):
+    for dtype in FLOATS:
+        for shape, sizes in IMAGES:
+            for corners in (False, True):
+                call(draw.tensor(shape, dtype), sizes, corners, double=True, **near(dtype))
+                call(draw.tensor(shape, dtype), sizes, corners, sizes[0] / shape[2] + 0.1, sizes[1] / shape[3] - 0.1, double=True, **near(dtype))
+    for shape, sizes in IMAGES:
+        call(draw.tensor(shape, torch.uint8, 0, 255), sizes, False, atol=1)
+    call(draw.tensor((1, 2, 3, 4), order="nhwc"), [6, 8], False, **near(torch.float32))
+    call(draw.tensor((1, 2, 3, 4)), [0, 8], False, refuses=True)
+
+
+@vectors("aten::upsample_trilinear3d.out")
+def trilinear(call, draw, name):
+    for dtype in FLOATS:
+        for shape, sizes in (((1, 2, 3, 4, 2), [6, 8, 3]), ((2, 1, 5, 3, 4), [3, 7, 4]), ((1, 1, 1, 1, 1), [3, 2, 2])):
+            for corners in (False, True):
+                call(draw.tensor(shape, dtype), sizes, corners, **near(dtype))
+                call(draw.tensor(shape, dtype), sizes, corners, 1.7, 2.1, 1.2, **near(dtype))
+    call(draw.tensor((1, 2, 3, 4, 2), order="nhwc"), [6, 8, 3], False, **near(torch.float32))
+    call(draw.tensor((1, 2, 3, 4, 2)), [6, 0, 3], False, refuses=True)
+    call(draw.tensor((2, 3, 4, 2)), [6, 8, 3], False, refuses=True)
+
+
+@vectors("aten::_upsample_bilinear2d_aa.out", "aten::_upsample_bicubic2d_aa.out")
 def antialiased(call, draw, name):
     for dtype in FLOATS:
         for shape, sizes in IMAGES:
@@ -89,6 +114,20 @@ def grid_sampler(call, draw, name):
     call(torch.ones((1, 1, 3, 3)), torch.tensor([[[[-1e9, 0.0], [1e9, 0.0], [1e30, -1e30]]]]), 0, 0, False)
     call(draw.tensor((2, 3, 4, 5)), draw.tensor((1, 3, 2, 2)), 0, 0, False, refuses=True)
     call(draw.tensor((2, 3, 4, 5)), draw.tensor((2, 3, 2, 3)), 0, 0, False, refuses=True)
+
+
+@vectors("aten::grid_sampler_3d.out")
+def volume_sampler(call, draw, name):
+    for dtype in FLOATS:
+        for mode in (0, 1):
+            for padding in (0, 1, 2):
+                for corners in (False, True):
+                    image, grid = draw.tensor((2, 2, 3, 4, 5), dtype), draw.tensor((2, 2, 3, 2, 3), dtype, -1.3, 1.3)
+                    call(image, grid, mode, padding, corners, double=True, **(near(dtype) if dtype != torch.float32 else {"atol": 2e-5}))
+    call(draw.tensor((1, 2, 3, 4, 5), order="nhwc"), draw.tensor((1, 2, 3, 2, 3), torch.float32, -1, 1), 0, 0, False, atol=2e-5)
+    call(draw.tensor((2, 3, 4, 5, 2)), draw.tensor((1, 3, 2, 2, 3)), 0, 0, False, refuses=True)
+    call(draw.tensor((2, 3, 4, 5, 2)), draw.tensor((2, 3, 2, 2, 2)), 0, 0, False, refuses=True)
+    call(draw.tensor((2, 3, 4, 5, 2)), draw.tensor((2, 3, 2, 2, 3)), 2, 0, False, refuses=True)
 
 
 @vectors("aten::_cdist_forward.out")
