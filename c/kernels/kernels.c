@@ -30,6 +30,7 @@
   const etude_kernel_traits etude_of_##name = {(uint32_t)sizeof(etude_kernel_traits), 0, dtypes, 0, NULL, NULL};
 TRAITS(floats, FLOATS)
 TRAITS(floats_and_long, FLOATS | DTYPE(LONG))
+TRAITS(matrices, DTYPE(FLOAT) | DTYPE(DOUBLE) | DTYPE(INT)) /* with pivots */
 TRAITS(whole, WHOLE)
 TRAITS(reals, REALS)
 TRAITS(numbers, NUMBERS)

@@ -26,9 +26,8 @@ LEFT_OUT = [
     (r"aten::allclose\.(out|Tensor)", "in the official lists, but not in the official runtime's registry"),
     (r"aten::(_linalg_(eigh|svd)|linalg_(eig|matrix_exp|pinv|ldl_\w+|householder_product|lu)|geqrf|ormqr|lu_unpack)\..*",
      "decompositions of matrices: no exported program was seen with one"),
-    (r"aten::(cholesky|cholesky_inverse|cholesky_solve|_cholesky_solve_helper|triangular_solve)\..*", "old names of linalg operators"),
-    (r"aten::((_upsample|upsample|replication_pad|grid_sampler|fractional_max_pool|adaptive_max_pool|avg_pool3d|max_pool3d|_pdist|_cdist|linear|"
-     r"rrelu_with_noise|_embedding_bag|_weight_norm_interface|_thnn_fused|_segment_reduce|mkldnn|miopen|_cudnn)\w*|\w*_backward\w*)\.(out|grad_input)",
+    (r"aten::(cholesky|cholesky_inverse|_cholesky_solve_helper|triangular_solve)\..*", "old names of linalg operators"),
+    (r"aten::\w*_backward\w*\.(out|grad_input)",
      "gradients beyond those of the official registry and of the core ATen set: for training"),
     (r"aten::special_.*", "special functions that no network in the corpora of exported models has"),
     (r"aten::(igamma|igammac|polygamma|_standard_gamma|binomial|poisson)\..*", "the same, and random numbers that stand on them"),
@@ -41,9 +40,6 @@ LEFT_OUT = [
      r"_batch_norm_no_update|_scaled_mm|_addmm_activation|_add_relu|_thnn)\w*\..*",
      "another way to an operator that is there, for one kind of processor"),
     (r"aten::quantize_per_tensor\..*", "quantised tensors of PyTorch's own kind; quantized_decomposed is there"),
-    (r"aten::(_int_mm|_linalg_(det|slogdet|solve_ex)|linalg_(cholesky_ex|inv_ex|lu_factor_ex|lu_solve|qr|solve_triangular)|addbmm|addmv|dist|"
-     r"as_strided_scatter|digamma|erfinv|i0|lgamma|nonzero_static|put|_?upsample_(bicubic2d|bicubic2d_aa|trilinear3d)|grid_sampler_3d)\..*",
-     "wanted, but not there yet"),
     (r"aten::(addmm|bmm|mm|baddbmm)\.dtype_out", "PyTorch has them on GPUs alone"),
     (r"aten::(_pack_padded_sequence|_histogramdd_\w+|histogram|unique_dim|unique_dim_consecutive|_unique|fractional_max_pool\dd|frexp|_trilinear|"
      r"_upsample_lanczos2d_aa)\..*", "rare: in none of the models looked at"),

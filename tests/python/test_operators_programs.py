@@ -1,4 +1,4 @@
-"""Exported programs with complex numbers, Fourier transforms, random numbers, scatters and shifts, against eager PyTorch."""
+"""Exported programs of operators that no network of the corpus has, against eager PyTorch."""
 
 from __future__ import annotations
 

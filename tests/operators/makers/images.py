@@ -66,7 +66,15 @@ def bicubic(call, draw, name):
         for shape, sizes in IMAGES:
             for corners in (False, True):
                 call(draw.tensor(shape, dtype), sizes, corners, double=True, **near(dtype))
-                call(draw.tensor(shape, dtype), sizes, corners, sizes[0] / shape[2] + 0.1, sizes[1] / shape[3] - 0.1, double=True, **near(dtype))
+                call(
+                    draw.tensor(shape, dtype),
+                    sizes,
+                    corners,
+                    sizes[0] / shape[2] + 0.1,
+                    sizes[1] / shape[3] - 0.1,
+                    double=True,
+                    **near(dtype),
+                )
     for shape, sizes in IMAGES:
         call(draw.tensor(shape, torch.uint8, 0, 255), sizes, False, atol=1)
     call(draw.tensor((1, 2, 3, 4), order="nhwc"), [6, 8], False, **near(torch.float32))

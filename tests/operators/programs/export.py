@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Export small programs that use the operators which came last: complex numbers, Fourier transforms, random numbers, scatters.
+"""Export small programs of operators that no network of the corpus has: complex numbers, transforms, random numbers, linear algebra, …
 
     python export.py [NAME...]         needs torch and executorch
 
@@ -76,6 +76,26 @@ def shifts(a, b):
     return a >> b, a << 2, a.long() >> 33
 
 
+def algebra(a, b):
+    """Where PyTorch checks for errors (inv, solve, cholesky), the exporter has no way: the forms that tell them are exported."""
+    factor = torch.linalg.cholesky_ex(a @ a.mT + torch.eye(4))[0]
+    q, r = torch.linalg.qr(a)
+    sign, size = torch.linalg.slogdet(a)
+    return (
+        torch.linalg.solve_ex(a, b)[0], torch.linalg.inv_ex(a)[0], torch.linalg.det(a), sign, size, q @ r, factor,
+        torch.cholesky_solve(b, factor), torch.linalg.solve_triangular(a.triu(), b, upper=True), torch.linalg.lu_factor_ex(a)[0],
+        torch.lgamma(a), torch.special.erfinv(a.tanh()), torch.i0(a), torch.digamma(a.abs() + 0.1), torch.dist(a, b[..., :1]),
+    )  # fmt: skip
+
+
+def images(x, volume, grid):
+    return (
+        F.interpolate(x, (9, 5), mode="bicubic"), F.interpolate(x, (3, 4), mode="bicubic", antialias=True),
+        F.interpolate(x, scale_factor=1.5, mode="bilinear", antialias=True), F.interpolate(volume, (5, 4, 7), mode="trilinear"),
+        F.grid_sample(volume, grid, align_corners=False), F.interpolate(volume, scale_factor=2),
+    )  # fmt: skip
+
+
 torch.manual_seed(0)
 PROGRAMS = {
     "complex_arithmetic": (complex_arithmetic, (R(3, 4, dtype=C), R(3, 4, dtype=C))),
@@ -84,6 +104,8 @@ PROGRAMS = {
     "random": (random, (R(2, 3),)),
     "scatters": (scatters, (R(7, 3), torch.randint(0, 4, (7,)))),
     "volumes": (lambda x: (F.max_pool3d(x, 2), F.avg_pool3d(x, 3, 2, 1)), (R(1, 2, 4, 6, 6),)),
+    "algebra": (algebra, (R(2, 4, 4) + 3 * torch.eye(4).flip(0), R(2, 4, 3))),
+    "images": (images, (R(1, 2, 6, 8), R(1, 2, 3, 4, 5), 2 * torch.rand(1, 2, 3, 4, 3) - 1)),
     "shifts": (shifts, (torch.tensor([-129, 128, 7, -1], dtype=torch.int32), torch.tensor([1, 3, 0, 31], dtype=torch.int32))),
 }
 
