@@ -350,6 +350,8 @@ typedef struct group_norm {
   etude_tensor *in, *weight, *bias, *out, *mean, *rstd;
   int64_t images, channels, groups;
   double eps;
+  const etude_simd *simd;
+  double count; /* elements of a group */
 } group_norm;
 
 static etude_status group_shape(etude_kernel_context *ctx, etude_value *const *args, group_norm *g) {
@@ -370,27 +372,27 @@ static etude_status group_shape(etude_kernel_context *ctx, etude_value *const *a
   return ETUDE_OK;
 }
 
-static void normalize_groups(const group_norm *g) {
-  const etude_simd *simd = etude_simd_select();
+/* Groups from `begin` to `end`, counted through all images. */
+static void normalize_groups(void *arg, size_t begin, size_t end, size_t worker) {
+  const group_norm *g = arg;
   const int64_t each = g->channels / g->groups;
-  const double count = (double)(etude_tensor_numel(g->in) / (size_t)(g->images * g->groups));
   channels group, channel;
+  (void)worker;
   channels_of(g->in, g->out, false, each, &group);
   channels_of(g->in, g->out, false, 1, &channel);
-  for (int64_t n = 0; n < g->images; ++n) {
-    for (int64_t i = 0; i < g->groups; ++i) {
-      const size_t mean_at = (size_t)(n * g->mean->strides[0] + i * g->mean->strides[1]);
-      const size_t rstd_at = (size_t)(n * g->rstd->strides[0] + i * g->rstd->strides[1]);
-      double mean, variance;
-      channels_moments(&group, simd, n, i * each, count, &mean, &variance);
-      const double rstd = 1.0 / sqrt(variance + g->eps);
-      for (int64_t c = i * each; c < (i + 1) * each; ++c) {
-        const double scale = rstd * parameter(g->weight, (size_t)c, 1.0);
-        channels_affine(&channel, simd, n, c, scale, parameter(g->bias, (size_t)c, 0.0) - mean * scale);
-      }
-      etude_element_set_double(g->mean->data, g->mean->scalar_type, mean_at, mean);
-      etude_element_set_double(g->rstd->data, g->rstd->scalar_type, rstd_at, rstd);
+  for (size_t at = begin; at < end; ++at) {
+    const int64_t n = (int64_t)at / g->groups, i = (int64_t)at % g->groups;
+    const size_t mean_at = (size_t)(n * g->mean->strides[0] + i * g->mean->strides[1]);
+    const size_t rstd_at = (size_t)(n * g->rstd->strides[0] + i * g->rstd->strides[1]);
+    double mean, variance;
+    channels_moments(&group, g->simd, n, i * each, g->count, &mean, &variance);
+    const double rstd = 1.0 / sqrt(variance + g->eps);
+    for (int64_t c = i * each; c < (i + 1) * each; ++c) {
+      const double scale = rstd * parameter(g->weight, (size_t)c, 1.0);
+      channels_affine(&channel, g->simd, n, c, scale, parameter(g->bias, (size_t)c, 0.0) - mean * scale);
     }
+    etude_element_set_double(g->mean->data, g->mean->scalar_type, mean_at, mean);
+    etude_element_set_double(g->rstd->data, g->rstd->scalar_type, rstd_at, rstd);
   }
 }
 
@@ -423,7 +425,10 @@ KERNEL(etude_aten_native_group_norm_out) {
   TRY(etude_kernel_resize(ctx, g.mean, sizes, 2));
   TRY(etude_kernel_resize(ctx, g.rstd, sizes, 2));
   if (etude_tensor_numel(g.in) != 0) {
-    normalize_groups(&g);
+    const size_t count = (size_t)(g.images * g.groups);
+    g.simd = etude_simd_select();
+    g.count = (double)(etude_tensor_numel(g.in) / count);
+    etude_rows_parallel(ctx, count, 4.0 * g.count, normalize_groups, &g);
   } else {
     fill_nan(g.mean);
     fill_nan(g.rstd);

@@ -4,6 +4,7 @@
 
 #include "elementwise.h"
 #include "quantized_bytes.h"
+#include "strided.h"
 
 /* Range of the quantised values; params of the loops. */
 typedef struct quant_range {
@@ -356,11 +357,26 @@ static void choose_for_token(const float *values, size_t count, double *scale, d
   *zero = point < least ? least : point > most ? most : (double)nearbyintf((float)point);
 }
 
+typedef struct tokens {
+  const etude_tensor *self, *scale, *zero;
+  size_t width;
+} tokens;
+
+static void choose_for_tokens(void *arg, size_t begin, size_t end, size_t worker) {
+  const tokens *all = arg;
+  (void)worker;
+  for (size_t t = begin; t < end; ++t) {
+    double scale, zero;
+    choose_for_token((const float *)all->self->data + t * all->width, all->width, &scale, &zero);
+    etude_element_set_double(all->scale->data, all->scale->scalar_type, t, scale);
+    etude_element_set_int(all->zero->data, all->zero->scalar_type, t, (int64_t)zero);
+  }
+}
+
 /* (input, dtype, scale_out, zero_point_out, [scale_out, zero_point_out]): a token is a row of the last dimension. */
 KERNEL(etude_quantized_choose_per_token) {
   etude_tensor *self, *scale_out, *zero_out;
   int32_t sizes[ETUDE_MAX_RANK];
-  size_t width, tokens;
   TRY(etude_arg_count(ctx, arg_count, 5));
   TRY(etude_arg_tensor(ctx, args, 0, &self));
   if (self->scalar_type != ETUDE_FLOAT || self->rank == 0 || !etude_tensor_is_contiguous(self)) {
@@ -371,14 +387,8 @@ KERNEL(etude_quantized_choose_per_token) {
   if (scale_out == self || !etude_tensor_is_contiguous(scale_out) || !etude_tensor_is_contiguous(zero_out)) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "needs row-major outs apart from the input");
   }
-  width = (size_t)self->sizes[self->rank - 1];
-  tokens = etude_tensor_numel(scale_out);
-  for (size_t t = 0; t < tokens; ++t) {
-    double scale, zero;
-    choose_for_token((const float *)self->data + t * width, width, &scale, &zero);
-    etude_element_set_double(scale_out->data, scale_out->scalar_type, t, scale);
-    etude_element_set_int(zero_out->data, zero_out->scalar_type, t, (int64_t)zero);
-  }
+  tokens all = {self, scale_out, zero_out, (size_t)self->sizes[self->rank - 1]};
+  etude_rows_parallel(ctx, etude_tensor_numel(scale_out), 2.0 * (double)all.width, choose_for_tokens, &all);
   return ETUDE_OK;
 }
 
@@ -450,6 +460,19 @@ static void write_row(const table *t, size_t row, const etude_tensor *out, size_
   }
 }
 
+typedef struct lookup {
+  const table *t;
+  const etude_tensor *indices, *out;
+} lookup;
+
+static void write_rows(void *arg, size_t begin, size_t end, size_t worker) {
+  const lookup *l = arg;
+  (void)worker;
+  for (size_t i = begin; i < end; ++i) {
+    write_row(l->t, (size_t)etude_element_int(l->indices->data, l->indices->scalar_type, i), l->out, i);
+  }
+}
+
 /* (weight, scales, zero_points, quant_min, quant_max, indices, [dtype,] out, out) */
 static etude_status embed(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t bits) {
   etude_tensor *indices, *out;
@@ -478,8 +501,9 @@ static etude_status embed(etude_kernel_context *ctx, etude_value *const *args, u
     if (row < 0 || row >= t.weight->sizes[0]) {
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "index %l is no row of %T", row, t.weight);
     }
-    write_row(&t, (size_t)row, out, i);
   }
+  lookup all = {&t, indices, out};
+  etude_rows_parallel(ctx, count, 8.0 * (double)t.width, write_rows, &all);
   return ETUDE_OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct product {
   size_t rows, depth, columns;
   bool transposed; /* the weight is [columns, depth] */
   size_t groups;   /* scales of a row of the weight */
+  double *room;    /* a column of the weight and a row of the input for each worker */
 } product;
 
 /* Scale of the weight at (k, j). */
@@ -29,20 +30,15 @@ static double scale_of(const product *p, size_t k, size_t j) {
   return etude_element_double(p->scales->data, p->scales->scalar_type, at);
 }
 
-/* Rows of the result in double: a column of the weight is made once, and serves all rows. */
-static etude_status multiply(etude_kernel_context *ctx, const product *p) {
+/* Columns of the result, in double: a column of the weight is made once, and serves all rows. */
+static void multiply_columns(void *arg, size_t begin, size_t end, size_t worker) {
+  const product *p = arg;
   const etude_tensor *w = p->weight;
   const size_t k_step = (size_t)w->strides[p->transposed ? 1 : 0], j_step = (size_t)w->strides[p->transposed ? 0 : 1];
   const int8_t *bytes = w->data;
   const size_t in_size = etude_scalar_size(p->in->scalar_type);
-  double *column = NULL, *row = NULL;
-  if (p->depth != 0) {
-    TRY(etude_scratch_array(ctx, p->depth, sizeof *column, &column));
-    TRY(etude_scratch_array(ctx, p->depth, sizeof *row, &row));
-  }
-  SCRATCH_TAKEN(ctx);
-  etude_progress progress = {ctx, 0, ETUDE_OK};
-  for (size_t j = 0; j < p->columns; ++j) {
+  double *column = p->room + worker * 2 * p->depth, *row = column + p->depth;
+  for (size_t j = begin; j < end; ++j) {
     for (size_t k = 0; k < p->depth; ++k) column[k] = bytes[k * k_step + j * j_step] * scale_of(p, k, j);
     for (size_t i = 0; i < p->rows; ++i) {
       double sum = 0;
@@ -53,9 +49,16 @@ static etude_status multiply(etude_kernel_context *ctx, const product *p) {
       for (size_t k = 0; k < p->depth; ++k) sum += row[k] * column[k];
       etude_element_set_double(p->out->data, p->out->scalar_type,
                                i * (size_t)p->out->strides[0] + j * (size_t)p->out->strides[1], sum);
-      if (!etude_progress_add(&progress, (int64_t)p->depth)) return progress.status;
     }
   }
+}
+
+static etude_status multiply(etude_kernel_context *ctx, product *p) {
+  const uint64_t count = etude_steps(2 * (uint64_t)p->depth + 1, etude_kernel_worker_count(ctx)); /* never nothing */
+  TRY(etude_scratch_array(ctx, count, sizeof *p->room, &p->room));
+  SCRATCH_TAKEN(ctx);
+  TRY(etude_kernel_work(ctx, etude_steps(etude_steps(p->rows, p->columns), p->depth)));
+  etude_rows_parallel(ctx, p->columns, 4.0 * (double)p->rows * (double)p->depth, multiply_columns, p);
   return ETUDE_OK;
 }
 

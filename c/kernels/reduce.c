@@ -1,7 +1,8 @@
 /* See reduce.h. The dimensions of self are parted into kept ones, which make the results, and reduced ones. For each
  * result the elements of the reduced dimensions are loaded into a buffer, as doubles or as 64-bit integers, and
  * handed over run by run. Where neighbouring results stand closer in memory than the elements of one, several results
- * are computed side by side, so that each cache line is read once.
+ * are computed side by side, so that each cache line is read once. Results are divided among workers, sums are not: they are the
+ * same for any number of threads.
  *
  * Sums of floats are in double precision: exact enough for any order, and no slower than what converts.
  */
@@ -22,8 +23,9 @@
 #undef ETUDE_OPERATOR_TRAITS
 
 enum {
-  RUN = 256, /* elements in a run */
-  LANES = 16 /* results computed side by side */
+  RUN = 256,             /* elements in a run */
+  LANES = 16,            /* results computed side by side */
+  RUN_OF_LANES = RUN / 8 /* elements in a run of each of these */
 };
 
 /* What a kernel was asked for. */
@@ -227,21 +229,20 @@ static void plan_walk(const request *r, const etude_reduction *reduction, const 
 typedef struct buffer {
   etude_accumulator acc[LANES];
   union {
-    double doubles[LANES][RUN];
-    int64_t ints[LANES][RUN];
-    double pairs[2 * RUN]; /* of one result */
+    double doubles[2 * RUN]; /* a run of one result, which may be pairs, or runs of several one behind the other */
+    int64_t ints[2 * RUN];
   } of;
-  int64_t fill;
+  int64_t fill, room; /* elements of a run */
 } buffer;
 
 static void flush(const walk *w, buffer *b, int64_t lanes) {
   for (int64_t k = 0; k < lanes && b->fill > 0; ++k) {
     if (w->complexes) {
-      w->reducer->complexes(&b->acc[k], b->of.pairs, (size_t)b->fill, w->parameter);
+      w->reducer->complexes(&b->acc[k], b->of.doubles, (size_t)b->fill, w->parameter);
     } else if (w->ints) {
-      w->reducer->ints(&b->acc[k], b->of.ints[k], (size_t)b->fill, w->parameter);
+      w->reducer->ints(&b->acc[k], b->of.ints + k * b->room, (size_t)b->fill, w->parameter);
     } else {
-      w->reducer->doubles(&b->acc[k], b->of.doubles[k], (size_t)b->fill, w->parameter);
+      w->reducer->doubles(&b->acc[k], b->of.doubles + k * b->room, (size_t)b->fill, w->parameter);
     }
     b->acc[k].count += b->fill;
   }
@@ -259,18 +260,18 @@ static void take_row(const walk *w, buffer *b, int64_t offset) {
   }
   for (int64_t i = 0; i < w->reduced.sizes[inner];) {
     const int64_t left = w->reduced.sizes[inner] - i;
-    const int64_t count = left < RUN - b->fill ? left : RUN - b->fill;
+    const int64_t count = left < b->room - b->fill ? left : b->room - b->fill;
     const char *from = w->data + (offset + i * stride) * w->size;
     if (w->complexes) {
-      etude_load_complexes(&b->of.pairs[2 * b->fill], from, w->dtype, (size_t)stride, (size_t)count);
+      etude_load_complexes(&b->of.doubles[2 * b->fill], from, w->dtype, (size_t)stride, (size_t)count);
     } else if (w->ints) {
-      etude_load_ints(&b->of.ints[0][b->fill], from, w->dtype, (size_t)stride, (size_t)count);
+      etude_load_ints(&b->of.ints[b->fill], from, w->dtype, (size_t)stride, (size_t)count);
     } else {
-      etude_load_doubles(&b->of.doubles[0][b->fill], from, w->dtype, (size_t)stride, (size_t)count);
+      etude_load_doubles(&b->of.doubles[b->fill], from, w->dtype, (size_t)stride, (size_t)count);
     }
     i += count;
     b->fill += count;
-    if (b->fill == RUN) flush(w, b, 1);
+    if (b->fill == b->room) flush(w, b, 1);
   }
 }
 
@@ -290,13 +291,13 @@ static void take_columns(const walk *w, buffer *b, int64_t offset, int64_t lanes
     if (w->ints) {
       int64_t line[LANES];
       etude_load_ints(line, from, w->dtype, step, (size_t)lanes);
-      for (int64_t k = 0; k < lanes; ++k) b->of.ints[k][b->fill] = line[k];
+      for (int64_t k = 0; k < lanes; ++k) b->of.ints[k * b->room + b->fill] = line[k];
     } else {
       double line[LANES];
       etude_load_doubles(line, from, w->dtype, step, (size_t)lanes);
-      for (int64_t k = 0; k < lanes; ++k) b->of.doubles[k][b->fill] = line[k];
+      for (int64_t k = 0; k < lanes; ++k) b->of.doubles[k * b->room + b->fill] = line[k];
     }
-    if (++b->fill == RUN) flush(w, b, lanes);
+    if (++b->fill == b->room) flush(w, b, lanes);
   }
 }
 
@@ -305,6 +306,7 @@ static void take_all(const walk *w, buffer *b, int64_t offset, int64_t lanes) {
   etude_cursor at;
   memset(b->acc, 0, (size_t)lanes * sizeof b->acc[0]);
   b->fill = 0;
+  b->room = w->lanes == 1 ? RUN : RUN_OF_LANES;
   if (etude_loop_is_empty(&w->reduced)) return;
   etude_cursor_start(&at, &w->reduced);
   do {
@@ -332,30 +334,40 @@ static void store_results(const request *r, const walk *w, const etude_accumulat
   }
 }
 
-static etude_status run_walk(const request *r, const walk *w) {
-  const etude_loop *kept = &w->kept;
-  const uint32_t inner = kept->rank - 1;
-  etude_cursor at;
-  buffer *b;
-  if (etude_loop_is_empty(kept)) return ETUDE_OK;
-  TRY(etude_scratch_array(r->ctx, 1, sizeof *b, &b));
-  SCRATCH_TAKEN(r->ctx);
-  etude_cursor_start(&at, kept);
-  do {
-    for (int64_t i = 0; i < kept->sizes[inner]; i += w->lanes) {
-      const int64_t left = kept->sizes[inner] - i;
-      const int64_t lanes = left < w->lanes ? left : w->lanes;
-      take_all(w, b, at.offset[0] + i * kept->strides[0][inner], lanes);
-      for (int64_t k = 0; k < lanes; ++k) {
-        int64_t offsets[2] = {0, 0};
-        for (uint32_t o = 0; o < r->out_count; ++o) {
-          offsets[o] = at.offset[1 + o] + (i + k) * kept->strides[1 + o][inner];
-        }
-        store_results(r, w, &b->acc[k], offsets);
-      }
+typedef struct running {
+  const request *r;
+  const walk *w;
+} running;
+
+/* The results of as many lanes as there are at one place of the loop over results. */
+static void run_lanes(void *arg, const etude_cursor *at, size_t worker) {
+  const request *r = ((const running *)arg)->r;
+  const walk *w = ((const running *)arg)->w;
+  const uint32_t inner = w->kept.rank - 1;
+  const int64_t left = w->kept.sizes[inner] - at->index[inner] * w->lanes;
+  const int64_t lanes = left < w->lanes ? left : w->lanes;
+  buffer b;
+  (void)worker;
+  take_all(w, &b, at->offset[0], lanes);
+  for (int64_t k = 0; k < lanes; ++k) {
+    int64_t offsets[2] = {0, 0};
+    for (uint32_t o = 0; o < r->out_count; ++o) {
+      offsets[o] = at->offset[1 + o] + k * w->kept.strides[1 + o][inner];
     }
-  } while (etude_loop_next(kept, inner, &at));
-  return ETUDE_OK;
+    store_results(r, w, &b.acc[k], offsets);
+  }
+}
+
+static void run_walk(const request *r, const walk *w) {
+  etude_loop steps = w->kept;
+  const uint32_t inner = steps.rank - 1;
+  running all = {r, w};
+  double work = (double)w->lanes;
+  if (etude_loop_is_empty(&steps)) return;
+  for (uint32_t d = 0; d < w->reduced.rank; ++d) work *= (double)w->reduced.sizes[d];
+  steps.sizes[inner] = (steps.sizes[inner] + w->lanes - 1) / w->lanes;
+  for (uint32_t k = 0; k < steps.operand_count; ++k) steps.strides[k][inner] *= w->lanes;
+  etude_loop_parallel(r->ctx, &steps, work, run_lanes, &all);
 }
 
 etude_status etude_reduce(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
@@ -367,7 +379,8 @@ etude_status etude_reduce(etude_kernel_context *ctx, etude_value *const *args, u
   etude_view_of(&self, r.self);
   TRY(resize_outs(&r, &self, reduction->flags));
   plan_walk(&r, reduction, &self, &w);
-  return run_walk(&r, &w);
+  run_walk(&r, &w);
+  return ETUDE_OK;
 }
 
 /* ---- reducers ---- */

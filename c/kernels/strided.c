@@ -220,6 +220,24 @@ void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, doub
   etude_kernel_parallel_for(ctx, v.count / v.each + (v.count % v.each != 0), visit_some, &v);
 }
 
+typedef struct row_visits {
+  size_t rows, each; /* of a task */
+  etude_visit_rows visit;
+  void *arg;
+} row_visits;
+
+static void visit_rows(void *arg, size_t task, size_t worker) {
+  const row_visits *v = arg;
+  const size_t begin = task * v->each;
+  v->visit(v->arg, begin, v->rows - begin < v->each ? v->rows : begin + v->each, worker);
+}
+
+void etude_rows_parallel(etude_kernel_context *ctx, size_t rows, double work, etude_visit_rows visit, void *arg) {
+  row_visits v = {rows, 1, visit, arg};
+  if (work < TASK_WORK) v.each = (size_t)(TASK_WORK / (work < 1.0 ? 1.0 : work)) + 1;
+  etude_kernel_parallel_for(ctx, rows / v.each + (rows % v.each != 0), visit_rows, &v);
+}
+
 /* The innermost two dimensions of a copy: `rows` times `columns` elements, strides in bytes. */
 typedef struct plane {
   int64_t rows, columns;

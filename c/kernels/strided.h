@@ -75,6 +75,11 @@ bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *curso
 typedef void (*etude_visit)(void *arg, const etude_cursor *at, size_t worker);
 void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit, void *arg);
 
+/* Run `visit(arg, begin, end, worker)` for parts of `rows` rows, on several threads where that pays: `work` as above, of a
+   row. */
+typedef void (*etude_visit_rows)(void *arg, size_t begin, size_t end, size_t worker);
+void etude_rows_parallel(etude_kernel_context *ctx, size_t rows, double work, etude_visit_rows visit, void *arg);
+
 /* Copy operand 1 to operand 0 along a simplified loop of two, whose dimensions may change places. `dst` and `src` are
    the places of offset 0. */
 void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop *loop);

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import etude
+from etude.emit import ProgramBuilder, spec
 from paths import PROGRAMS
 
 
@@ -119,6 +120,67 @@ def test_kernel_threads(matrices):
     np.testing.assert_allclose(program(*matrices)[0], expected(*matrices), rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match="threads"):
         etude.Runtime(threads=0)
+
+
+def divided(builder):
+    """Calls that are long enough to be divided among workers: reductions, group norms, rows of quantised tables."""
+    method = builder.method("forward")
+    x = method.input("float32", (64, 96, 40))
+    ints = method.input("int32", (300, 700))
+    table, scales = method.input("int8", (500, 64)), method.input("float32", (500,))
+    rows = method.input("int64", (900,))
+    rank1, kept = spec("float32", (64, 40)), spec("float32", (64, 96, 1))
+    none = [None] * 2
+    outs = [
+        method.call("aten::sum.IntList_out", x, [1], False, out=rank1),
+        method.call("aten::mean.out", x, [2], True, out=kept),
+        method.call("aten::var.correction_out", x, [1], correction=1, out=rank1),
+        method.call("aten::amax.out", x, [-1], True, out=kept),
+        method.call("aten::sum.IntList_out", ints, [0], False, out=spec("int64", (700,))),
+        method.call("aten::any.out", ints, 1, False, out=spec("bool", (300,))),
+        *method.call("aten::max.dim_max", x, 1, False, out=[rank1, spec("int64", (64, 40))]),
+        *method.call(
+            "aten::native_group_norm.out", x, *none, 64, 96, 40, 8, 1e-5,
+            out=[spec("float32", (64, 96, 40)), spec("float32", (64, 8)), spec("float32", (64, 8))],
+        ),
+        method.call(
+            "quantized_decomposed::embedding_byte.out", table, scales, None, -128, 127, rows, out=spec("float32", (900, 64))
+        ),
+        *method.call(
+            "quantized_decomposed::choose_qparams_per_token_asymmetric.out", x, 1,
+            out=[spec("float64", (64, 96, 1)), spec("int64", (64, 96, 1))],
+        ),
+    ]  # fmt: skip
+    method.output(*outs)
+    return builder.to_bytes()
+
+
+def test_results_are_the_same_for_any_number_of_threads():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((64, 96, 40)).astype(np.float32)
+    ints = rng.integers(-3, 3, (300, 700)).astype(np.int32)
+    table, scales = rng.integers(-128, 127, (500, 64)).astype(np.int8), rng.random(500).astype(np.float32)
+    rows = rng.integers(0, 500, 900)
+    data = divided(ProgramBuilder())
+    results = [etude.load(data, threads=n)(x, ints, table, scales, rows) for n in (1, 2, 3, 7)]
+    for others in results[1:]:
+        for a, b in zip(results[0], others):
+            np.testing.assert_array_equal(a, b)
+    groups = x.reshape(64, 8, 12 * 40).astype(np.float64)
+    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    wanted = [x.sum(1), x.mean(2, keepdims=True), x.var(1, ddof=1), x.max(2, keepdims=True), ints.sum(0), ints.any(1)]
+    wanted += [
+        x.max(1),
+        x.argmax(1),
+        normal.reshape(x.shape),
+        groups.mean(2),
+        1 / np.sqrt(groups.var(2) + 1e-5),
+        table[rows] * scales[rows][:, None],
+    ]
+    for got, want in zip(results[0], wanted):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    low, high = x.min(2, keepdims=True).clip(max=0), x.max(2, keepdims=True).clip(min=0)
+    np.testing.assert_allclose(results[0][-2], (high - low) / 255, rtol=1e-6)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
