@@ -13,8 +13,8 @@ void etude_memory_add(etude_memory_info *memory, uint64_t *region, uint64_t size
 
 /* What a block takes of an arena: itself, its header, and what is lost before the next one. */
 static inline uint64_t etude_arena_cost(uint64_t size) {
-  const uint64_t unit = ETUDE_MEMORY_ALIGNMENT;
-  return size == 0 ? 0 : (size + 15 + 16 + unit - 1) / unit * unit;
+  const uint64_t unit = ETUDE_MEMORY_ALIGNMENT, header = 2 * sizeof(size_t);
+  return size == 0 ? 0 : (size + header - 1 + header + unit - 1) / unit * unit;
 }
 
 #endif /* ETUDE_CORE_NEEDS_H_ */

@@ -331,10 +331,25 @@ static void divide_work(plan *p) {
   p->tasks = work >= (double)p->units * TASK_WORK ? p->units : work < TASK_WORK ? 1 : (size_t)(work / TASK_WORK);
 }
 
+/* Products that are smaller in a dimension may be done in another way, or have columns that do not fill tiles. */
+static etude_status ask_for_any(etude_kernel_context *ctx, const plan *p) {
+  const etude_gemm *g = p->g;
+  const bool is_float = g->c.dtype == ETUDE_FLOAT;
+  const size_t side = g->m > g->n ? g->m : g->n; /* of whichever becomes the columns */
+  const size_t depth = smaller(g->k, ETUDE_GEMM_DEPTH);
+  size_t floats = columns_read(p->simd, smaller(side, ETUDE_GEMM_COLS)) * depth;
+  if (!is_float && floats < p->simd->tile_cols * g->k) floats = p->simd->tile_cols * g->k;
+  if (p->pack_a || !is_float) floats += p->simd->tile_rows * (is_float ? depth : g->k);
+  if (floats == 0) return ETUDE_OK;
+  const size_t workers = p->tasks == 1 ? 1 : p->workers;
+  return etude_kernel_scratch(ctx, workers * floats * sizeof(float)) == NULL ? ETUDE_OUT_OF_MEMORY : ETUDE_OK;
+}
+
 static etude_status find_scratch(etude_kernel_context *ctx, plan *p) {
   const size_t tile_cols = p->simd->tile_cols;
   const size_t widest = p->g->n < p->unit_cols ? p->g->n : p->unit_cols;
   size_t columns = columns_read(p->simd, widest);
+  if (etude_kernel_is_asked(ctx) && (p->g->a.varies || p->g->b.varies)) return ask_for_any(ctx, p);
   if (p->run != unit_blocked) return ETUDE_OK;
   if (!p->pack_b && columns_read(p->simd, p->g->n) == p->g->n && p->unit_cols % tile_cols == 0) columns = 0;
   p->a_floats = p->pack_a ? p->simd->tile_rows * p->depth : 0;

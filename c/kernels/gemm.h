@@ -22,6 +22,7 @@ typedef struct etude_matrix {
   int32_t dtype;
   size_t row, col;
   size_t batch[2];
+  bool varies; /* may be smaller in another call: scratch memory that is asked for is that of any of these */
 } etude_matrix;
 
 /* A part of b: `depth` rows from `k`, `cols` columns from `j`, of one matrix of the batch. */

@@ -26,6 +26,7 @@ static etude_matrix matrix_of(const etude_tensor *tensor) {
   matrix.row = (size_t)tensor->strides[rank - 2];
   matrix.col = (size_t)tensor->strides[rank - 1];
   if (rank == 3) matrix.batch[1] = (size_t)tensor->strides[0];
+  matrix.varies = tensor->bounds != NULL;
   return matrix;
 }
 
@@ -305,6 +306,7 @@ KERNEL(etude_aten_linear_out) {
   TRY(etude_kernel_resize(ctx, out, sizes, in->rank));
   g = etude_gemm_of(1, (size_t)weight->sizes[0], (size_t)weight->sizes[1]);
   g.a.data = in->data;
+  g.a.varies = in->bounds != NULL;
   g.c.data = out->data;
   g.a.dtype = g.b.dtype = g.base.dtype = g.c.dtype = in->scalar_type;
   g.a.col = (size_t)in->strides[in->rank - 1];

@@ -31,8 +31,6 @@ Array = np.ndarray[Any, Any]
 LEFT_OUT = ("fft_complex",)  # has operators that are missing
 ARENA_BYTES = str(64 << 20)
 MOST_TOLD = 1.1  # times what is used
-#: On 32-bit Arm three cases are told too little or too much (bmm over dynamic sizes misses 256 bytes): CI says so there.
-SIZES_HOLD = os.environ.get("ETUDE_TEST_TOLD_SIZES") != "no"
 WRAPPER = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # an emulator, in a cross build
 TENSOR, STRING, DOUBLE, INT, BOOL, NONE = 1, 2, 3, 4, 5, 0
 CODES = {
@@ -194,15 +192,11 @@ def main() -> int:
     failed = 0
     for name in names:
         problem, peak, equal = run_case(program, corpus, cases[name], ARENA_BYTES)
-        # What backends take is not told, and 32-bit sizes still miss the mark for three cases: see SIZES_HOLD.
-        has_delegates = b"XnnpackBackend" in (corpus / cases[name]["files"]["pte"]).read_bytes()
-        left_out = has_delegates or not SIZES_HOLD
+        left_out = b"XnnpackBackend" in (corpus / cases[name]["files"]["pte"]).read_bytes()  # what backends take is not told
         wrong, ratio, _ = ("", 0.0, "") if left_out else run_case(program, corpus, cases[name], "exact")
         problem = problem or (f"in an arena of the size told: {wrong}" if wrong else "")
         failed += bool(problem)
         print(f"{name:<24} " + (f"FAILED: {problem}" if problem else f"ok, peak {peak:,} bytes, told {ratio:.3f} times{equal}"))
-    if not SIZES_HOLD:
-        print("the sizes told before loading were not held to here (ETUDE_TEST_TOLD_SIZES=no)")
     print(f"{len(names) - failed} passed, {failed} failed")
     return 1 if failed or not names else 0
 
