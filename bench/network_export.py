@@ -183,6 +183,7 @@ def write(folder, name, module, inputs, partitioners, portable=True, onnx=True):
     module = module.eval() if isinstance(module, nn.Module) and not isinstance(module, torch.fx.GraphModule) else module
     with torch.no_grad():
         y = module(*inputs)
+    y = y[0] if isinstance(y, tuple) else y
     np.savez(folder / f"{name}.npz", y=y.numpy(), **{f"x{i}": x.numpy() for i, x in enumerate(inputs)})
     program = export(module, inputs, strict=True)
     if portable:

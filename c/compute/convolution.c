@@ -26,6 +26,7 @@ typedef struct run {
   char *last_taps;       /* whose groups reach beyond the end of the input */
   char *padding;         /* a pixel, or a row of the kernel */
   int32_t *block_sums;
+  bool columns;        /* all taps are one: see is_column() */
   size_t padded_image; /* whose zero point the padding has; SIZE_MAX = none */
 } run;
 
@@ -131,6 +132,23 @@ static bool is_product(const etude_convolution *c) {
          c->pad_top == 0 && c->pad_left == 0 && c->out_height == c->in_height && c->out_width == c->in_width;
 }
 
+/* Are all taps of a kernel one pixel wide beside each other in the image, which is as wide, with no padding between? Then
+   they are one tap. */
+static bool is_column(const etude_convolution *c, const etude_convolution_plan *plan, const etude_convolution_io *io) {
+  return c->kernel_width == 1 && c->in_width == 1 && c->kernel_height > 1 && !c->transposed && c->groups == 1 &&
+         c->dilation_height == 1 && c->pad_top == 0 && c->pad_left == 0 && c->out_width == 1 &&
+         io->x_pixel == c->in_channels && c->in_channels % plan->set->group == 0 &&
+         (c->out_height - 1) * c->stride_height + c->kernel_height <= c->in_height;
+}
+
+static void point_at_columns(run *r, size_t first, size_t count) {
+  const etude_convolution *c = r->c;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t image = (first + i) / c->out_height, y = (first + i) % c->out_height * c->stride_height;
+    r->pointers[i] = input_at(r, image, (ptrdiff_t)y, 0, 0);
+  }
+}
+
 /* Fills in the pointers of `count` rows from `first` (of all of the phase) on. */
 static void point_at_rows(run *r, const etude_convolution_phase *phase, size_t first, size_t count, size_t group) {
   const etude_convolution *c = r->c;
@@ -224,6 +242,10 @@ static void set_tile(const run *r, const rows *in, size_t first, size_t count, e
   t->x = r->pointers;
   t->taps = etude_convolution_panel_taps(r->plan, p);
   t->depth = etude_convolution_panel_depth(c, r->plan);
+  if (r->columns) {
+    t->depth *= t->taps;
+    t->taps = 1;
+  }
   t->rows = (uint32_t)count;
   t->y = (char *)io->y + pixel * io->y_pixel * r->plan->y_size;
   t->y_row = step_x * io->y_pixel;
@@ -267,7 +289,9 @@ static void prepare_inputs(run *r, const rows *in, size_t first, size_t count, s
     }
     r->padded_image = image;
   }
-  if (r->plan->merged) {
+  if (r->columns) {
+    point_at_columns(r, first, count);
+  } else if (r->plan->merged) {
     point_at_merged_rows(r, first, count);
   } else {
     point_at_rows(r, &in->phase, first, count, group);
@@ -518,5 +542,6 @@ void etude_convolution_run(const etude_convolution *c, const void *packed, const
     }
     return;
   }
+  r.columns = is_column(c, &plan, io);
   for (uint32_t phase = 0; phase < plan.phases; ++phase) run_phase(&r, phase, part, parts);
 }

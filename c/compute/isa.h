@@ -48,8 +48,10 @@ bool etude_isa_has(etude_isa isa);
 /* What loops over vectors are written with. */
 #if defined(__GNUC__)
 #define ETUDE_INLINE static inline __attribute__((always_inline))
+#define ETUDE_NOINLINE __attribute__((noinline))
 #define ETUDE_UNROLL _Pragma("GCC unroll 16")
 #else
+#define ETUDE_NOINLINE
 #define ETUDE_INLINE static inline
 #define ETUDE_UNROLL
 #endif

@@ -21,6 +21,7 @@
 #define vec __m256
 #define TILE_ROWS 6
 #define TILE_VECS 2
+#define TILE_UNROLL_POINTS ETUDE_UNROLL_ALL
 #define TILE(name) avx2_##name
 #define TILE_LINKAGE static
 

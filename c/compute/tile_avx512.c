@@ -21,6 +21,7 @@
 #define vec __m512
 #define TILE_ROWS 14
 #define TILE_VECS 2
+#define TILE_UNROLL_POINTS ETUDE_UNROLL_ALL
 #define TILE(name) avx512_##name
 #define TILE_LINKAGE static
 
@@ -85,6 +86,43 @@ ETUDE_INLINE VNNI void store_f32(float *to, __m512 value, const etude_product_ti
   _mm512_mask_storeu_ps(to, first_lanes(count), value);
 }
 
+/* From the sums of all products, `vecs` vectors for each row, to results: for all numbers of rows. */
+VNNI ETUDE_NOINLINE static void s8_end(const etude_product_tile *t, const words *sums, uint32_t vecs) {
+  const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
+  const char *scales = (const char *)t->panel + vecs * 64;
+  for (uint32_t v = 0; v < vecs; ++v) {
+    const __m512 scale = _mm512_loadu_ps(scales + v * 64);
+    int8_t *y = (int8_t *)t->y + v * 16;
+    for (uint32_t i = 0; i < t->rows; ++i, y += t->y_row) {
+      store_s8(y, (__m512i)sums[i * vecs + v], scale, &out, t->cols - v * 16);
+    }
+  }
+}
+
+VNNI ETUDE_NOINLINE static void qd8_end(const etude_product_tile *t, const words *sums, uint32_t vecs) {
+  const char *head = (const char *)t->panel;
+  for (uint32_t v = 0; v < vecs; ++v) {
+    const __m512 bias = _mm512_loadu_ps(head + v * 64), scale = _mm512_loadu_ps(head + (vecs + v) * 64);
+    float *y = (float *)t->y + v * 16;
+    for (uint32_t i = 0; i < t->rows; ++i, y += t->y_row) {
+      const __m512 row_scale = _mm512_set1_ps(t->row_scale[i * t->row_scale_step].scale);
+      const __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps((__m512i)sums[i * vecs + v]), row_scale);
+      store_f32(y, _mm512_fmadd_ps(real, scale, bias), t, t->cols - v * 16);
+    }
+  }
+}
+
+VNNI ETUDE_NOINLINE static void qb4_end(const etude_product_tile *t, const __m512 *sums, uint32_t vecs) {
+  for (uint32_t v = 0; v < vecs; ++v) {
+    const __m512 bias = _mm512_loadu_ps((const char *)t->panel + v * 64);
+    float *y = (float *)t->y + v * 16;
+    for (uint32_t i = 0; i < t->rows; ++i, y += t->y_row) {
+      const __m512 row_scale = _mm512_set1_ps(t->row_scale[i * t->row_scale_step].scale);
+      store_f32(y, _mm512_fmadd_ps(sums[i * vecs + v], row_scale, bias), t, t->cols - v * 16);
+    }
+  }
+}
+
 /* S8, or QD8 if `dynamic`. One function, so that the sums stay in registers. */
 ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t rows, const uint32_t vecs,
                                  const bool dynamic) {
@@ -119,22 +157,16 @@ ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t row
     } while (k < depth);
     x += ETUDE_POINTER_ROWS;
   }
-  const output_s8 out = output_of(t->y_zero, t->y_low, t->y_high);
+  words stored[INT_ROWS * 2];
   ETUDE_UNROLL
   for (uint32_t i = 0; i < rows; ++i) {
-    const __m512 row_scale = _mm512_set1_ps(dynamic ? t->row_scale[i * t->row_scale_step].scale : 1.0f);
     ETUDE_UNROLL
-    for (uint32_t v = 0; v < vecs; ++v) {
-      const __m512 scale = _mm512_loadu_ps(head + (vecs + v) * 64);
-      const uint32_t left = t->cols - v * 16;
-      if (dynamic) {
-        const __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps((__m512i)sums[i][v]), row_scale);
-        store_f32((float *)t->y + i * t->y_row + v * 16, _mm512_fmadd_ps(real, scale, _mm512_loadu_ps(head + v * 64)),
-                  t, left);
-      } else {
-        store_s8((int8_t *)t->y + i * t->y_row + v * 16, (__m512i)sums[i][v], scale, &out, left);
-      }
-    }
+    for (uint32_t v = 0; v < vecs; ++v) stored[i * vecs + v] = sums[i][v];
+  }
+  if (dynamic) {
+    qd8_end(t, stored, vecs);
+  } else {
+    s8_end(t, stored, vecs);
   }
 }
 
@@ -195,16 +227,13 @@ ETUDE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows
       }
     }
   }
-  float *y = (float *)t->y;
+  __m512 stored[QB4_ROWS * 2];
   ETUDE_UNROLL
-  for (uint32_t i = 0; i < rows; ++i, y += t->y_row) {
-    const __m512 row_scale = _mm512_set1_ps(t->row_scale[i * t->row_scale_step].scale);
+  for (uint32_t i = 0; i < rows; ++i) {
     ETUDE_UNROLL
-    for (uint32_t v = 0; v < vecs; ++v) {
-      const __m512 bias = _mm512_loadu_ps((const char *)t->panel + v * 64);
-      store_f32(y + v * 16, _mm512_fmadd_ps(sums[i][v], row_scale, bias), t, t->cols - v * 16);
-    }
+    for (uint32_t v = 0; v < vecs; ++v) stored[i * vecs + v] = sums[i][v];
   }
+  qb4_end(t, stored, vecs);
 }
 
 #define TILE_CASE(body, rows) \

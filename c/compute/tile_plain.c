@@ -59,6 +59,7 @@ ETUDE_INLINE void store_part(float *to, vec value, uint32_t count) {
 #define TILE_VECS 4
 #endif
 #define TILE_TARGET
+#define TILE_UNROLL_POINTS /* more points than registers */
 #define TILE(name) etude_plain_##name
 #define TILE_LINKAGE
 #include "tile_f32.inc"

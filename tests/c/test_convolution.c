@@ -63,7 +63,7 @@ static size_t out_size(bool transposed, size_t in, uint32_t kernel, uint32_t str
 }
 
 static etude_convolution draw_convolution(etude_arithmetic arithmetic) {
-  const uint32_t form = draw(arithmetic == ETUDE_ARITHMETIC_QB4 ? 1 : 6);
+  const uint32_t form = draw(arithmetic == ETUDE_ARITHMETIC_QB4 ? 1 : 7);
   etude_convolution c = etude_product(arithmetic, 1 + draw(40), 1 + draw(70), 1 + draw(90));
   if (arithmetic == ETUDE_ARITHMETIC_QB4) {
     c.block = 32 * (1 + draw(3));
@@ -94,6 +94,19 @@ static etude_convolution draw_convolution(etude_arithmetic arithmetic) {
       c.in_channels = 16 + draw(30);
       c.out_channels = 16 + draw(30);
     }
+  }
+  if (form == 6) { /* images of one column, as sounds are */
+    c.kernel_width = c.stride_width = c.dilation_width = c.dilation_height = 1;
+    c.groups = 1;
+    c.kernel_height = 2 + draw(70);
+    c.in_channels = 1 + draw(8);
+    c.out_channels = 1 + draw(70);
+    c.in_width = c.out_width = 1;
+    c.in_height = c.kernel_height + draw(40);
+    c.pad_left = 0;
+    c.pad_top = draw(2) * draw(3);
+    c.out_height = (c.in_height - c.kernel_height) / c.stride_height + 1;
+    return c;
   }
   c.out_height = out_size(c.transposed, c.in_height, c.kernel_height, c.stride_height, c.dilation_height, c.pad_top);
   c.out_width = out_size(c.transposed, c.in_width, c.kernel_width, c.stride_width, c.dilation_width, c.pad_left);

@@ -40,7 +40,8 @@ def main() -> None:
             taken[method] += 1
             prefix = f"{method}__" if number == 0 else f"{method}__s{number}_"
             kind = "rt0" if f"{prefix}rt0" in arrays else "out0"
-            made = [tensor(f"{name}_{method}{number}_{part}", arrays[f"{prefix}{source}"]) for part, source in (("in", "in0"), ("out", kind))]
+            parts = {"in": "in0", "out": kind}
+            made = [tensor(f"{name}_{method}{number}_{part}", arrays[prefix + source]) for part, source in parts.items()]
             definitions += [definition for definition, _ in made]
             rows.append(f'{{"{name}", "{method}", {made[0][1]}, {made[1][1]}}}')
     head = '''/* Made by make_xnnpack_cases.py. */
