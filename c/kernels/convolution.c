@@ -252,6 +252,7 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
   turn(c);
   if (c->dtype != ETUDE_DOUBLE && !c->whole) {
     TRY(etude_conv_depthwise(ctx, c, &done));
+    if (!done) TRY(etude_conv_planes(ctx, c, &done));
     if (!done) TRY(etude_conv_image(ctx, c, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
@@ -295,5 +296,5 @@ void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *ar
   if (etude_tensor_numel(out) == 0 || c.dtype != ETUDE_FLOAT) return;
   c.out = etude_volume_of(out);
   turn(&c);
-  if (!etude_conv_is_depthwise(&c)) etude_conv_image_prepare(ctx, &c);
+  if (!etude_conv_is_depthwise(&c) && !etude_conv_has_planes(&c)) etude_conv_image_prepare(ctx, &c);
 }

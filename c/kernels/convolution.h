@@ -85,11 +85,14 @@ etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *
                                  const etude_tensor *out, etude_conv *c, int64_t out_sizes[5]);
 etude_volume etude_volume_of(const etude_tensor *tensor);
 
-/* Is it one of those that etude_conv_depthwise computes, unless its images are too large? */
+/* Is it one of those that etude_conv_depthwise or etude_conv_planes computes? */
 bool etude_conv_is_depthwise(const etude_conv *c);
+bool etude_conv_has_planes(const etude_conv *c);
 
 /* The ways to compute it. Those with `done` leave it false, and nothing written, where they do not apply. */
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done);
+/* With few output channels. */
+etude_status etude_conv_planes(etude_kernel_context *ctx, const etude_conv *c, bool *done);
 /* By the packed loops of c/compute, where that is less work than the next. */
 etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, bool *done);
 /* Pack constant weights for it once, where it will be taken. */

@@ -1,23 +1,16 @@
 /* Depthwise convolution of floats: every output channel looks at one channel of the input.
  *
  * Where channels are innermost, c/compute has loops for just that. Where they are outermost, blocks of channels are
- * transposed to such images and back, band by band. Few channels would leave most of a vector empty: a channel of the
- * input is then copied to a plane with its padding, band by band, split by the remainders of rows and columns modulo the
- * stride, so that each tap of the kernel is an offset, the same for all output positions, and these lie side by side.
+ * transposed to such images and back, band by band.
  */
 #include "compute/simd.h"
 #include "convolution_image.h"
 
-/* The largest plane (floats) that the input is copied to, padding included, and the size aimed at. */
-#define PLANE_LIMIT 65536u
-#define PLANE_TARGET 8192u
-/* Planes that are filled before the first is convolved. */
-#define MOST_TOGETHER 8u
 /* The most taps of a kernel. */
 #define MAX_TAPS 64u
 /* Multiplications that are worth a task. */
 #define TASK_WORK 524288.0
-/* From so many channels on blocks of them are better than planes. */
+/* Fewer would leave most of a vector empty. */
 #define LEAST_CHANNELS 8u
 /* Channels of a block: a multiple of the lanes of every instruction set. */
 #define BLOCK_CHANNELS 16u
@@ -27,10 +20,9 @@
 #define MOST_POINTERS 65536u
 
 bool etude_conv_is_depthwise(const etude_conv *c) {
-  return c->dtype == ETUDE_FLOAT && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
-         c->weight.sizes[0] == 1 && c->in.sizes[0] == 1 && c->out.sizes[0] == 1 && c->padding[0] == 0 &&
-         c->weight.sizes[1] <= MAX_TAPS && c->weight.sizes[2] <= MAX_TAPS &&
-         c->weight.sizes[1] * c->weight.sizes[2] <= MAX_TAPS;
+  const size_t taps = etude_volume_positions(&c->weight);
+  return etude_conv_has_image(c) && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
+         c->groups >= LEAST_CHANNELS && taps <= MAX_TAPS && c->out.sizes[2] <= MOST_POINTERS / taps;
 }
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -43,12 +35,6 @@ static size_t count_tasks(const etude_conv *c, size_t units) {
 }
 
 /* ---- channels-last images ---- */
-
-/* What c/compute can do, given images whose channels are innermost. */
-static bool is_imaged(const etude_conv *c) {
-  return etude_conv_is_depthwise(c) && c->groups >= LEAST_CHANNELS && etude_conv_has_image(c) &&
-         c->out.sizes[2] <= MOST_POINTERS / etude_volume_positions(&c->weight);
-}
 
 /* Weights of `channels` channels from `first` on, of output `o` of each. `bias` has room for them. */
 static etude_weights weights_of(const etude_conv *c, size_t first, size_t channels, size_t o, float *bias) {
@@ -179,183 +165,10 @@ static etude_status run_blocks(etude_kernel_context *ctx, blocks *b) {
   return ETUDE_OK;
 }
 
-/* ---- plane by plane ---- */
-
-typedef struct planes {
-  const etude_conv *c;
-  const etude_simd *simd;
-  size_t row_step, col_step; /* strides, 1 where only one output is made */
-  size_t pitch, lines;       /* of a part of the plane with one remainder */
-  size_t rows;
-  size_t plane_floats, worker_floats;
-  size_t together; /* planes that are filled before they are convolved: more than one only if they have all rows */
-  size_t tasks;
-  size_t tap_count;
-  size_t offsets[MAX_TAPS];
-  float *scratch;
-} planes;
-
-/* False where the plane would be too large. */
-static bool plan_planes(const etude_conv *c, planes *p) {
-  const uint64_t height = c->out.sizes[1], width = c->out.sizes[2];
-  const uint64_t row_step = height == 1 ? 1 : (uint64_t)c->stride[1];
-  const uint64_t col_step = width == 1 ? 1 : (uint64_t)c->stride[2];
-  const uint64_t row_reach = (c->weight.sizes[1] - 1) * (uint64_t)c->dilation[1];
-  const uint64_t col_reach = (c->weight.sizes[2] - 1) * (uint64_t)c->dilation[2];
-  const uint64_t pitch = divide_up((width - 1) * col_step + col_reach + 1, col_step);
-  const uint64_t extra = row_reach / row_step + 1; /* lines beyond those of the other output rows */
-  uint64_t rows = 1;
-  if (pitch > PLANE_LIMIT || col_step > PLANE_LIMIT || row_step > PLANE_LIMIT || extra > PLANE_LIMIT) return false;
-  if (row_step * col_step > PLANE_LIMIT || pitch * row_step * col_step * extra > PLANE_LIMIT) return false;
-  if (PLANE_TARGET / (pitch * row_step * col_step) > extra) {
-    rows = PLANE_TARGET / (pitch * row_step * col_step) - extra + 1;
-  }
-  if (rows > height) rows = height;
-  p->c = c;
-  p->simd = etude_simd_select();
-  p->row_step = (size_t)row_step;
-  p->col_step = (size_t)col_step;
-  p->pitch = (size_t)pitch;
-  p->rows = (size_t)rows;
-  p->lines = (size_t)(rows - 1 + extra);
-  p->plane_floats = p->row_step * p->col_step * p->lines * p->pitch + 16;
-  p->together = rows < height ? 1 : PLANE_TARGET / p->plane_floats;
-  if (p->together > MOST_TOGETHER) p->together = MOST_TOGETHER;
-  if (p->together == 0) p->together = 1;
-  p->worker_floats = p->together * p->plane_floats + (c->out.strides[2] == 1 ? 0 : p->rows * p->pitch);
-  p->tap_count = 0;
-  for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
-    for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw) {
-      const size_t row = kh * (size_t)c->dilation[1], col = kw * (size_t)c->dilation[2];
-      const size_t part = row % p->row_step * p->col_step + col % p->col_step;
-      p->offsets[p->tap_count++] = (part * p->lines + row / p->row_step) * p->pitch + col / p->col_step;
-    }
-  }
-  return true;
-}
-
-/* The part of the plane whose columns have remainder `s`: the same columns are inside of the input in all lines, and
-   lines that are follow each other. */
-static void fill_part(const planes *p, const float *channel, size_t oh, size_t s, float *plane) {
-  const etude_conv *c = p->c;
-  const int64_t first_row = (int64_t)oh * c->stride[1] - c->padding[1], height = (int64_t)c->in.sizes[1];
-  const int64_t first = (int64_t)s - c->padding[2], step = (int64_t)p->col_step, width = (int64_t)c->in.sizes[2];
-  const size_t start = first >= 0 ? 0 : (size_t)divide_up((uint64_t)-first, (uint64_t)step);
-  const int64_t column = first + (int64_t)start * step;
-  size_t count = column >= width ? 0 : (size_t)divide_up((uint64_t)(width - column), (uint64_t)step);
-  if (start >= p->pitch || count == 0) return;
-  if (count > p->pitch - start) count = p->pitch - start;
-  for (size_t part = 0; part < p->row_step; ++part) {
-    float *lines = plane + (part * p->col_step + s) * p->lines * p->pitch + start;
-    const int64_t row = first_row + (int64_t)part, row_step = (int64_t)p->row_step;
-    const size_t skipped = row >= 0 ? 0 : (size_t)divide_up((uint64_t)-row, (uint64_t)row_step);
-    const int64_t from = row + (int64_t)skipped * row_step;
-    size_t there = from >= height ? 0 : (size_t)divide_up((uint64_t)(height - from), (uint64_t)row_step);
-    if (skipped >= p->lines || there == 0) continue;
-    if (there > p->lines - skipped) there = p->lines - skipped;
-    p->simd->gather(lines + skipped * p->pitch, p->pitch,
-                    channel + (size_t)from * c->in.strides[1] + (size_t)column * c->in.strides[2],
-                    c->in.strides[1] * p->row_step, c->in.strides[2] * p->col_step, there, count);
-  }
-}
-
-/* What lies outside of the input is zero: for a plane of all rows it stays so from one channel to the next. */
-static void fill_plane(const planes *p, const float *channel, size_t oh, bool zeroed, float *plane) {
-  if (!zeroed) memset(plane, 0, p->plane_floats * sizeof *plane);
-  for (size_t s = 0; s < p->col_step; ++s) fill_part(p, channel, oh, s, plane);
-}
-
-/* Compute a band of output rows from a filled plane. */
-static void convolve_plane(const planes *p, const float *plane, const float *weights, float bias, float *out,
-                           size_t rows, float *band) {
-  const etude_conv *c = p->c;
-  const size_t width = c->out.sizes[2], col_stride = c->out.strides[2];
-  const bool direct = col_stride == 1;
-  const etude_taps taps = {direct ? out : band,
-                           direct ? c->out.strides[1] : p->pitch,
-                           plane,
-                           p->pitch,
-                           rows,
-                           width,
-                           p->offsets,
-                           weights,
-                           p->tap_count,
-                           bias};
-  p->simd->taps(&taps);
-  if (direct) return;
-  for (size_t r = 0; r < rows; ++r, out += c->out.strides[1], band += p->pitch) {
-    for (size_t j = 0; j < width; ++j) out[j * col_stride] = band[j];
-  }
-}
-
-static void load_weights(const etude_conv *c, size_t oc, float *weights) {
-  const float *from = (const float *)(const void *)c->weight.data + oc * c->weight.batch;
-  for (size_t kh = 0; kh < c->weight.sizes[1]; ++kh) {
-    const float *row = from + kh * c->weight.strides[1];
-    for (size_t kw = 0; kw < c->weight.sizes[2]; ++kw) *weights++ = row[kw * c->weight.strides[2]];
-  }
-}
-
-/* Output rows from `oh` on of image and group number `unit`. */
-static void fill_band(const planes *p, size_t unit, size_t oh, bool zeroed, float *plane) {
-  const etude_conv *c = p->c;
-  const size_t n = unit / c->groups, group = unit % c->groups;
-  const float *channel = (const float *)(const void *)c->in.data + n * c->in.batch + group * c->in.channel;
-  fill_plane(p, channel, oh, zeroed, plane);
-}
-
-static void convolve_band(const planes *p, size_t unit, size_t oh, const float *plane, float *band) {
-  const etude_conv *c = p->c;
-  const size_t n = unit / c->groups, group = unit % c->groups;
-  const size_t rows = c->out.sizes[1] - oh < p->rows ? c->out.sizes[1] - oh : p->rows;
-  for (size_t oc = group * c->out_channels; oc < (group + 1) * c->out_channels; ++oc) {
-    float weights[MAX_TAPS];
-    float *out = (float *)(void *)c->out.data + n * c->out.batch + oc * c->out.channel + oh * c->out.strides[1];
-    const float bias = c->bias == NULL ? 0.0f : ((const float *)(const void *)c->bias)[oc * c->bias_stride];
-    load_weights(c, oc, weights);
-    convolve_plane(p, plane, weights, bias, out, rows, band);
-  }
-}
-
-/* Several planes are filled before the first is read, so that no load waits for stores to get from the processor to the
-   cache. */
-static void plane_task(void *arg, size_t index, size_t worker) {
-  const planes *p = arg;
-  const size_t units = p->c->batch * p->c->groups, height = p->c->out.sizes[1];
-  float *scratch = p->scratch + worker * p->worker_floats, *band = scratch + p->together * p->plane_floats;
-  for (size_t first = index; first < units; first += p->together * p->tasks) {
-    const size_t left = (units - first - 1) / p->tasks + 1, count = left < p->together ? left : p->together;
-    const bool zeroed = first != index && p->rows == height;
-    for (size_t oh = 0; oh < height; oh += p->rows) {
-      for (size_t i = 0; i < count; ++i) {
-        fill_band(p, first + i * p->tasks, oh, zeroed, scratch + i * p->plane_floats);
-      }
-      for (size_t i = 0; i < count; ++i) {
-        convolve_band(p, first + i * p->tasks, oh, scratch + i * p->plane_floats, band);
-      }
-    }
-  }
-}
-
-static etude_status run_planes(etude_kernel_context *ctx, planes *p) {
-  p->tasks = count_tasks(p->c, p->c->batch * p->c->groups);
-  const size_t workers = p->tasks == 1 ? 1 : etude_kernel_worker_count(ctx);
-  p->scratch = etude_kernel_scratch(ctx, workers * p->worker_floats * sizeof(float));
-  if (p->scratch == NULL) return ETUDE_OUT_OF_MEMORY;
-  SCRATCH_TAKEN(ctx);
-  TRY(etude_kernel_work(ctx, (uint64_t)(etude_conv_work(p->c) / 16)));
-  etude_kernel_parallel_for(ctx, p->tasks, plane_task, p);
-  return ETUDE_OK;
-}
-
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done) {
-  planes p;
   blocks b;
-  *done = true;
-  if (is_imaged(c)) {
-    plan_blocks(c, &b);
-    return run_blocks(ctx, &b);
-  }
-  *done = etude_conv_is_depthwise(c) && plan_planes(c, &p);
-  return *done ? run_planes(ctx, &p) : ETUDE_OK;
+  *done = etude_conv_is_depthwise(c);
+  if (!*done) return ETUDE_OK;
+  plan_blocks(c, &b);
+  return run_blocks(ctx, &b);
 }
