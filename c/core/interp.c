@@ -393,6 +393,7 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
 static void begin(etude_method *method) {
   etude_work_begin(method);
   etude_method_zero(method);
+  method->runs++;
   method->position = 0;
   method->outputs_valid = false;
   for (uint32_t i = 0; i < method->tensor_count; ++i) drop_alias(&method->tensors[i]);

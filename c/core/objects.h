@@ -230,6 +230,9 @@ struct etude_method {
   etude_trace trace;           /* NULL = nobody watches */
   void *trace_self;
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */
+  uint64_t trace_flops;    /* of the node that is told of next */
+  uint64_t runs;           /* executions begun */
+  bool trace_after;        /* whoever watches is told afterwards only */
 
   uint64_t instruction_limit;
   uint64_t memory_limit;

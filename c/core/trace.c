@@ -33,12 +33,21 @@ static uint64_t now(const etude_runtime *runtime) {
 /* Fill in what an event says of its instruction, and call the hook. */
 static etude_status tell(etude_method *method, etude_event *event, uint32_t position, etude_error *error) {
   uint64_t *start = &method->trace_start[event->depth];
+  if (event->moment == ETUDE_EVENT_BEFORE && method->trace_after) {
+    *start = now(method->program->runtime);
+    return ETUDE_OK;
+  }
   event->struct_size = (uint32_t)sizeof *event;
   event->method = method;
+  event->run = method->runs;
   event->instruction = position;
   event->kind = method->instructions[position].kind;
   event->time = now(method->program->runtime);
   event->duration = event->moment == ETUDE_EVENT_AFTER ? event->time - *start : 0;
+  if (event->moment == ETUDE_EVENT_AFTER) {
+    event->flops = method->trace_flops;
+    method->trace_flops = 0;
+  }
   const etude_status status = method->trace(method->trace_self, event, error);
   if (event->moment == ETUDE_EVENT_BEFORE) *start = now(method->program->runtime);
   return status;
@@ -103,9 +112,17 @@ void etude_init_context_trace(etude_init_context *ctx, int32_t moment, int32_t k
 
 /* ---- whoever watches ---- */
 
+void etude_execute_context_flops(etude_execute_context *ctx, uint64_t flops) { ctx->method->trace_flops = flops; }
+
 void etude_method_set_trace(etude_method *method, etude_trace trace, void *self) {
   method->trace = trace;
   method->trace_self = self;
+  method->trace_after = false;
+}
+
+void etude_method_set_trace_after(etude_method *method, etude_trace trace, void *self) {
+  etude_method_set_trace(method, trace, self);
+  method->trace_after = true;
 }
 
 const etude_program *etude_method_program(const etude_method *method) { return method->program; }

@@ -75,16 +75,20 @@ static uint64_t bytes_touched(const etude_event *event) {
   return sum;
 }
 
+static void note_run(etude_profile *profile, const etude_event *event) {
+  if (event->run != profile->run) profile->runs++;
+  profile->run = event->run;
+  const uint64_t start = event->time - event->duration; /* a node's may be told before its delegate's */
+  if (profile->first == 0 || start < profile->first) profile->first = start;
+  profile->last = event->time;
+}
+
 etude_status etude_profile_trace(void *self, const etude_event *event, etude_error *error) {
   etude_profile *profile = self;
   (void)error;
-  if (event->moment == ETUDE_EVENT_BEFORE) {
-    if (event->depth == 0 && event->instruction == 0) profile->runs++;
-    if (profile->first == 0) profile->first = event->time;
-    return ETUDE_OK;
-  }
+  if (event->moment == ETUDE_EVENT_BEFORE) return ETUDE_OK;
   const bool loads = event->kind >= ETUDE_LOAD_READ;
-  if (!loads) profile->last = event->time;
+  if (!loads) note_run(profile, event);
   etude_profile_row *row = loads ? find_load_row(profile, event) : find_row(profile, event);
   if (row == NULL) {
     profile->rows_missed++;
@@ -97,6 +101,7 @@ etude_status etude_profile_trace(void *self, const etude_event *event, etude_err
   if (event->duration > row->most) row->most = event->duration;
   if (loads) return ETUDE_OK;
   row->bytes = bytes_touched(event);
+  row->flops = event->flops;
   if (profile->event_count == profile->event_capacity) {
     profile->events_missed += profile->event_capacity > 0;
     return ETUDE_OK;

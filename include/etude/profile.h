@@ -4,7 +4,7 @@
  *     etude_profile_row rows[100];
  *     etude_profile profile;
  *     etude_profile_start(&profile, rows, 100, NULL, 0);
- *     etude_method_set_trace(method, etude_profile_trace, &profile);
+ *     etude_method_set_trace_after(method, etude_profile_trace, &profile);
  *     … execute any number of times …
  *     etude_method_set_trace(method, NULL, NULL);
  *
@@ -33,7 +33,8 @@ typedef struct etude_profile_row {
   uint64_t calls;
   uint64_t total, least, most;
   uint64_t bytes; /**< of the tensors that the last call got and gave, as large as they were */
-  uint64_t reserved[2];
+  uint64_t flops; /**< of a node's last call (trace.h); 0 = not known */
+  uint64_t reserved;
 } etude_profile_row;
 
 /** One call, for a picture over time. */
@@ -54,14 +55,15 @@ typedef struct etude_profile {
   uint64_t first, last;                /**< begin of the first instruction, and end of the last */
   size_t next;                         /**< internal: where the next row is looked for first */
   uint32_t known;                      /**< internal: instructions below it may have rows */
-  uint64_t reserved[4];
+  uint64_t run;                        /**< internal: the execution that was told of last */
+  uint64_t reserved[3];
 } etude_profile;
 
 /** Begin with nothing. @p rows and @p events (may be NULL and 0) stay the caller's. */
 ETUDE_API void etude_profile_start(etude_profile *profile, etude_profile_row *rows, size_t row_capacity,
                                    etude_profile_event *events, size_t event_capacity);
 
-/** The hook; its `self` is the etude_profile. Always ::ETUDE_OK. */
+/** The hook; its `self` is the etude_profile. What it is told before instructions it ignores. Always ::ETUDE_OK. */
 ETUDE_API etude_status etude_profile_trace(void *self, const etude_event *event, etude_error *error);
 
 #ifdef __cplusplus

@@ -48,6 +48,8 @@ struct etude_event {
   const etude_value *const *arguments;
   uint64_t time;     /**< nanoseconds of the runtime's clock */
   uint64_t duration; /**< after: nanoseconds, the hook's own time left out */
+  uint64_t run;      /**< number of the execution, of all of the method's, from 1 */
+  uint64_t flops;    /**< after a node: additions and multiplications, where the backend says; 0 = it does not */
 };
 
 /*
@@ -61,6 +63,12 @@ struct etude_event {
  * executes.
  */
 ETUDE_API void etude_method_set_trace(etude_method *method, etude_trace trace, void *self);
+
+/**
+ * The same for a hook that is only to be called afterwards, which costs half: one call and two looks at the clock for each
+ * instruction and node.
+ */
+ETUDE_API void etude_method_set_trace_after(etude_method *method, etude_trace trace, void *self);
 
 /** The program of a method, and the method's number in it. */
 ETUDE_API const etude_program *etude_method_program(const etude_method *method);
@@ -76,6 +84,12 @@ ETUDE_API bool etude_execute_context_is_traced(const etude_execute_context *ctx)
 ETUDE_API etude_status etude_execute_context_trace(etude_execute_context *ctx, int32_t moment, uint32_t node,
                                                    const char *name, const etude_value *const *arguments,
                                                    uint32_t argument_count, etude_status status, etude_error *error);
+
+/**
+ * Say how many additions and multiplications the node takes that is told of next (::etude_execute_context_trace, afterwards).
+ * FOR AUTHORS of backends.
+ */
+ETUDE_API void etude_execute_context_flops(etude_execute_context *ctx, uint64_t flops);
 
 /**
  * Tell of what the backend does in `init`, before it and after it (@p moment): @p kind is ::ETUDE_LOAD_PACK, say. Does nothing

@@ -215,13 +215,13 @@ class Method(Uncopied):
             yield
 
     @contextmanager
-    def watched(self, hook: CData, handle: CData, keeper: object) -> Iterator[None]:
-        """A C hook round each instruction; `keeper` is kept alive meanwhile. For `trace` and `etude.profile`."""
+    def watched(self, hook: CData, handle: CData, keeper: object, *, only_after: bool = False) -> Iterator[None]:
+        """A C hook round each instruction, or after it; `keeper` is kept alive meanwhile. For `trace` and `etude.profile`."""
         with self.exclusive():
             if self._watch is not None:
                 raise EtudeStateError(f"method '{self._name}' is traced already")
             self._watch = keeper
-            lib.etude_method_set_trace(self._pointer, hook, handle)
+            (lib.etude_method_set_trace_after if only_after else lib.etude_method_set_trace)(self._pointer, hook, handle)
         try:
             yield
         finally:

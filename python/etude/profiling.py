@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -31,8 +31,8 @@ class ProfileRow:
     instruction, node: numbers; None where the row stands for several, or for no node.
     calls, total, least, most: of all executions.
     bytes:  of the tensors that a call got and gave.
-    flops:  floating point operations of a call (a multiplication and an addition are two), at the largest sizes; None where
-            it is not known: products, convolutions and attention are.
+    flops:  operations of a call (a multiplication and an addition are two), of instructions at the largest sizes; None where it
+            is not known: of products, convolutions and attention it is, and of a delegate whose nodes say.
     shapes: of what comes out.
     """
 
@@ -107,7 +107,7 @@ class Profile:
     def rows(self) -> list[ProfileRow]:
         """Instructions in order, the nodes of a delegate behind it."""
         made = [(self._rows[i].instruction, self._rows[i].depth, i) for i in range(self._profile.row_count)]
-        return [self._row(i) for _, _, i in sorted(made)]
+        return _with_sums([self._row(i) for _, _, i in sorted(made)])
 
     def _row(self, index: int) -> ProfileRow:
         row = self._rows[index]
@@ -123,7 +123,7 @@ class Profile:
             row.least if row.calls else 0,
             row.most,
             row.bytes,
-            None if is_node else flops_of(instruction),
+            (row.flops or None) if is_node else flops_of(instruction),
             "" if is_node else _shapes(instruction),
         )
 
@@ -236,7 +236,7 @@ def profile(method: Method, *, events: int = 100_000) -> Iterator[Profile]:
     over time); sums are kept of all. EtudeStateError where the method is traced already.
     """
     found = Profile(method, whole("events", events, 0, 2**31))
-    with method.watched(lib.etude_profile_trace, found._profile, found):
+    with method.watched(lib.etude_profile_trace, found._profile, found, only_after=True):
         yield found
         found._finish()
 
@@ -330,6 +330,17 @@ def profile_load() -> Iterator[LoadProfile]:
     finally:
         watched.reset(token)
         found._finish()
+
+
+def _with_sums(rows: list[ProfileRow]) -> list[ProfileRow]:
+    """Delegates get the operations of their nodes."""
+    sums: dict[int | None, int] = {}
+    for row in rows:
+        if row.node is not None and row.flops is not None:
+            sums[row.instruction] = sums.get(row.instruction, 0) + row.flops
+    return [
+        replace(row, flops=sums[row.instruction]) if row.kind == "delegate" and row.instruction in sums else row for row in rows
+    ]
 
 
 def _sum(name: str, rows: Sequence[ProfileRow]) -> ProfileRow:

@@ -190,6 +190,8 @@ etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amo
 
 bool etude_execute_context_is_traced(const etude_execute_context *ctx) { return ctx->work_left % 2 == 1; }
 
+void etude_execute_context_flops(etude_execute_context *ctx, uint64_t flops) { (void)ctx, (void)flops; }
+
 void etude_init_context_trace(etude_init_context *ctx, int32_t moment, int32_t kind, uint32_t index, const char *name) {
   (void)ctx, (void)moment, (void)kind, (void)index, (void)name;
 }

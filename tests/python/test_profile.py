@@ -279,6 +279,35 @@ def test_nodes_of_xnnpack_are_listed_inside_their_delegate():
     np.testing.assert_array_equal(method(x)[0], want)
 
 
+def test_operations_of_nodes():
+    method = etude.load(CORPUS / "x_mobilenetv2.pte").load_method("forward")
+    shapes = []
+
+    def look(event):
+        if event.node is not None and event.moment == "after":
+            shapes.append((event.name, [a.shape for a in event.arguments]))
+
+    x = np.zeros(method.metadata.inputs[0].tensor.sizes(), np.float32)
+    with method.trace(look):
+        method(x)
+    with etude.profile(method) as p:
+        method(x)
+    nodes = [r for r in p.rows if r.node is not None]
+    assert [n.name for n in nodes] == [name for name, _ in shapes]
+    for node, (name, sizes) in zip(nodes, shapes):
+        if name == "Conv2d":  # filter [out, height, width, in]
+            assert node.flops == 2 * np.prod(sizes[-1]) * np.prod(sizes[1][1:])
+        elif name == "DepthwiseConv2d":  # filter [1, height, width, channels]
+            assert node.flops == 2 * np.prod(sizes[-1]) * np.prod(sizes[1][1:3])
+        elif name == "FullyConnected":
+            assert node.flops == 2 * np.prod(sizes[-1]) * sizes[1][1]
+        else:
+            assert node.flops is None
+        assert node.bytes == sum(4 * np.prod(s) for s in sizes)
+    delegates = [r for r in p.rows if r.kind == "delegate"]
+    assert sum(d.flops for d in delegates) == sum(n.flops or 0 for n in nodes) and all(d.gflops > 0 for d in delegates)
+
+
 # ---- loading ---------------------------------------------------------------------------------------------------------
 
 

@@ -99,6 +99,7 @@ static etude_status set_sizes(const xnn_graph *graph, xnn_node *node, size_t hei
   c->out_width = width;
   if (etude_xnn_count(&shape) == 0) return ETUDE_OK;
   node->work = etude_xnn_product_work(product);
+  node->flops = etude_xnn_steps(2, node->work);
   product->parts = etude_convolution_parts(c, graph->workers);
   node->scratch = etude_convolution_scratch_size(c, product->parts);
   return ETUDE_OK;

@@ -76,6 +76,7 @@ static etude_status infer_fully_connected(const xnn_graph *graph, xnn_node *node
   ETUDE_TRY(etude_xnn_set_shape(graph, node, 0, &shape, error));
   product->c.in_width = product->c.out_width = rows;
   node->work = etude_xnn_product_work(product);
+  node->flops = etude_xnn_steps(2, node->work);
   product->parts = rows != 0 ? etude_convolution_parts(&product->c, graph->workers) : 1;
   const size_t scratch = rows != 0 ? etude_convolution_scratch_size(&product->c, product->parts) : 0;
   const size_t packed = product->packs_at_run ? product->packed_size : 0;
@@ -188,6 +189,7 @@ static etude_status infer_batch(const xnn_graph *graph, xnn_node *node, etude_er
   if (all.count == 0 || m == 0 || n == 0 || k == 0) return ETUDE_OK;
   product->c = etude_product(ETUDE_ARITHMETIC_F32, m, k, n);
   node->work = etude_xnn_steps(etude_xnn_product_work(product), all.count);
+  node->flops = etude_xnn_steps(2, node->work);
   product->packed_size = etude_convolution_packed_size(&product->c);
   product->batch_parts = all.count < 2 * (size_t)graph->workers ? 1 : XNN_MOST_PARTS(graph);
   if (product->batch_parts > all.count) product->batch_parts = all.count;

@@ -61,7 +61,7 @@ static size_t widened_bytes(const xnn_node *node, const xnn_value *value) {
 
 static etude_status infer_node(xnn_graph *graph, xnn_node *node, etude_error *error) {
   node->scratch = 0;
-  node->work = 0;
+  node->work = node->flops = 0;
   ETUDE_TRY(node->type->infer(graph, node, error));
   if (node->work == 0) node->work = etude_xnn_count(&etude_xnn_output(graph, node, 0)->shape);
   size_t total = XNN_ALIGN(node->scratch);

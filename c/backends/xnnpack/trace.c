@@ -59,5 +59,6 @@ etude_status etude_xnn_trace(etude_execute_context *ctx, const xnn_graph *graph,
     arguments[count] = &values[count].value;
     ++count;
   }
+  if (moment == ETUDE_EVENT_AFTER) etude_execute_context_flops(ctx, node->flops);
   return etude_execute_context_trace(ctx, moment, node->number, node->type->name, arguments, count, ETUDE_OK, error);
 }
