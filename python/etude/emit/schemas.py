@@ -6,7 +6,7 @@ import difflib
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib import resources
 
 from .checks import checked
 from .errors import BuildError
@@ -120,7 +120,8 @@ def _split(text: str) -> list[str]:
 
 @cache
 def _lines() -> dict[str, str]:
-    lines = Path(__file__).with_name("schemas.txt").read_text(encoding="utf-8").splitlines()
+    # in an editable installation the file is where the kernels are, as the importer knows
+    lines = resources.files(__package__).joinpath("schemas.txt").read_text(encoding="utf-8").splitlines()
     return {line.partition("(")[0]: line for line in lines if not line.startswith("#")}
 
 
