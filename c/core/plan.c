@@ -115,7 +115,7 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
     return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
                         "its data is at an unknown place, or external without a name");
   }
-  if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on a device other than the CPU");
+  if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on device memory, not the CPU's");
   if (!out->planned) return ETUDE_OK;
   if (out->buffer < etude_plan_buffer_count(plan) &&
       etude_plan_tensor_fits(out, offset, etude_plan_buffer_size(plan, out->buffer)) && offset <= SIZE_MAX / 2) {

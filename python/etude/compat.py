@@ -36,7 +36,8 @@ class ExecuTorchMethod:
         self._outputs: list[Any] | None = None
 
     def set_inputs(self, inputs: Sequence[Any]) -> None:
-        """Keep the inputs for `execute`, which checks them."""
+        """Check the inputs, and keep them for `execute`."""
+        self._method.check_inputs(inputs)
         self._inputs = inputs
 
     def execute(self) -> None:

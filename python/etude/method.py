@@ -138,6 +138,19 @@ class Method(Uncopied):
                 finally:
                     del users[0]
 
+    def check_inputs(self, inputs: object = (), *, strict: bool = False) -> None:
+        """Raise what `execute` would raise for these inputs, and execute nothing."""
+        inputs = inputs if isinstance(inputs, (list, tuple)) else _arguments.as_list(inputs)
+        if len(inputs) != self._input_count:
+            raise self._count_error(inputs)
+        with self.exclusive():
+            try:
+                for slot, x in zip(self._slots, inputs):
+                    slot.set(x, strict)
+            finally:
+                for large in self._in_place:
+                    large.release()
+
     def __call__(
         self,
         *inputs: object,

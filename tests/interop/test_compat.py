@@ -35,6 +35,8 @@ def test_a_program(add_and_more):
     assert method.method_meta().name() == "forward2"
     with pytest.raises(RuntimeError, match="execute it first"):
         method.get_outputs()
+    with pytest.raises(RuntimeError, match="is on device meta"):
+        method.set_inputs([ONES[0].to("meta"), *ONES[1:]])
     method.set_inputs(ONES)
     method.execute()
     (kept,) = method.get_outputs()

@@ -113,3 +113,19 @@ def test_a_plan_needs_no_more_than_there_is():
         for method in read_program(path).methods:
             for memory in describe_plan(method):
                 assert memory["most_in_use"] <= memory["size"]
+
+
+def test_inputs_can_be_checked_without_executing():
+    method = etude.load(PROGRAMS / "affine.pte")["forward"]
+    x = np.ones((2, 3), np.float32)
+    method.check_inputs([x, x])
+    for wrong, words in (([x], "expected 2 inputs"), ([x, x[:, :2]], "input 1"), ([x.astype(float), x], "input 0"), (x, "expected 2")):
+        with pytest.raises(etude.EtudeError, match=words) as checked:
+            method.check_inputs(wrong)
+        with pytest.raises(type(checked.value)) as executed:
+            method.execute(wrong)
+        assert str(checked.value) == str(executed.value)
+    assert method(2 * x, x)[0].tolist() == etude.load(PROGRAMS / "affine.pte")(2 * x, x)[0].tolist()
+    method.close()
+    with pytest.raises(etude.EtudeStateError, match="closed"):
+        method.check_inputs([x, x])
