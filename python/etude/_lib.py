@@ -14,7 +14,7 @@ from etude import _kept, _pending
 from etude._etude import ffi, lib
 from etude.errors import EtudeStateError, EtudeTypeError, EtudeValueError, from_status
 
-__all__ = ["CData", "ErrorBlock", "Handle", "RootHandle", "Uncopied", "ffi", "lib", "text", "whole"]
+__all__ = ["CData", "ErrorBlock", "Handle", "RootHandle", "Uncopied", "ffi", "lib", "registry_lock", "text", "whole"]
 
 #: A C pointer, struct or array; the extension does not tell them apart.
 CData: TypeAlias = Any
@@ -72,6 +72,9 @@ def whole(what: str, value: object, least: int, most: int) -> int:
         raise EtudeValueError(f"{what} must be from {least} to {most}, not {number}")
     return number
 
+
+registry_lock = threading.RLock()
+"""One thread at a time adds or takes out backends, kernels and plugins, or reads their names and schemas, which go with them."""
 
 _owners_lock = threading.RLock()  # reentrant: a finaliser may run at any point
 

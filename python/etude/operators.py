@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -12,12 +11,11 @@ import numpy as np
 from etude import dtypes as _dtypes
 from etude._callback import lost, reported
 from etude._lent import Array, LentValues
-from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Handle, Uncopied, ffi, lib, registry_lock, text
 from etude.errors import EtudeStateError, EtudeTypeError, EtudeValueError, from_status
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_setup_lock = threading.RLock()  # the C registry is changed by one thread at a time
 _numbers = itertools.count(1)
 _kernels: dict[int, _Kernel] = {}  # what C calls, by the number that it has as `self`
 
@@ -104,7 +102,8 @@ class OperatorRegistry(Uncopied):
     def operator_names(self) -> set[str]:
         """The names of all operators, with overload: "aten::add.out"."""
         pointer = self._runtime.pointer
-        return {text(lib.etude_runtime_kernel(pointer, i).name) for i in range(lib.etude_runtime_kernel_count(pointer))}
+        with registry_lock:
+            return {text(lib.etude_runtime_kernel(pointer, i).name) for i in range(lib.etude_runtime_kernel_count(pointer))}
 
     def register(self, name: str, function: Callable[..., object], *, number: bool = False, dtypes: Iterable[str] = ()) -> None:
         """Add a kernel for operator `name`, with overload. See `etude.kernel`, which does this for the process-wide runtime.
@@ -120,7 +119,7 @@ class OperatorRegistry(Uncopied):
             raise EtudeTypeError(f"dtypes is a list of names, such as ['float32'], not {dtypes!r}")
         kernel, key = _Kernel(self._runtime.root, name, function, number, dtypes), next(_numbers)
         error = ErrorBlock()
-        with _setup_lock:
+        with registry_lock:
             _kernels[key] = kernel
             status = lib.etude_runtime_add_kernels_with(
                 self._runtime.pointer, kernel.row, 1, ffi.cast("void *", key), lib.etude_py_kernel_release, error.pointer
@@ -132,7 +131,7 @@ class OperatorRegistry(Uncopied):
     def unregister(self, name: str) -> None:
         """Take out a kernel that was registered from Python. EtudeStateError while a loaded method uses it; EtudeKeyError for any other."""
         error = ErrorBlock()
-        with _setup_lock:
+        with registry_lock:
             row = lib.etude_runtime_find_kernel(self._runtime.pointer, name.encode()) if "\0" not in name else ffi.NULL
             if row == ffi.NULL or row.function != lib.etude_py_kernel:
                 raise from_status(lib.ETUDE_NOT_FOUND, f"no kernel {name!r} was registered from Python", name)

@@ -8,10 +8,10 @@ default of the backend's schema.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from etude import _context, _pending
-from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Handle, ffi, lib, registry_lock, text
 from etude._option_rows import INT, STRING, TYPE_NAMES, OptionRows, Value, backend_name, new_item, option_key, read_value
 from etude.metadata import new_sized
 
@@ -74,11 +74,13 @@ def table(rows: Iterable[Option]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
-def read_schema(runtime: Handle, backend: str) -> list[CData] | None:
-    """The rows of a backend's schema, or None where it has none. EtudeKeyError names the backends that exist."""
+def read_schema(runtime: Handle, backend: str) -> dict[str, Option] | None:
+    """A backend's schema, with the defaults as values, or None where it has none. EtudeKeyError names the backends that exist."""
     rows, count, error = ffi.new("etude_option_schema const **"), ffi.new("uint32_t *"), ErrorBlock()
-    error.check(lib.etude_runtime_option_schema(runtime.pointer, backend_name(backend), rows, count, error.pointer))
-    return None if rows[0] == ffi.NULL else [rows[0][i] for i in range(count[0])]
+    with registry_lock:  # what C gives is the backend's own, which may be taken out
+        error.check(lib.etude_runtime_option_schema(runtime.pointer, backend_name(backend), rows, count, error.pointer))
+        options = [] if rows[0] == ffi.NULL else [_describe(rows[0][i]) for i in range(count[0])]
+        return None if rows[0] == ffi.NULL else {option.key: option for option in options}
 
 
 def _choices(row: CData) -> tuple[str, ...]:
@@ -94,15 +96,15 @@ def _default(row: CData) -> Value:
     return int(row.default_value) if row.type == INT else bool(row.default_value)
 
 
-def _describe(row: CData, value: Value, origin: str) -> Option:
-    choices = _choices(row)
+def _describe(row: CData) -> Option:
+    choices, default = _choices(row), _default(row)
     bounded = row.type == INT and bool(row.minimum or row.maximum or choices)
     return Option(
         key=text(row.key),
         type=TYPE_NAMES[row.type],
-        value=value,
-        default=_default(row),
-        origin=origin,
+        value=default,
+        default=default,
+        origin=ORIGINS[0],
         minimum=int(row.minimum) if bounded else None,
         maximum=int(row.maximum) if bounded else None,
         choices=choices,
@@ -173,9 +175,9 @@ class Options(Mapping[str, Option]):
         row = self._rows().get(key)
         if row is None:
             return _bare(key, value, "backend")
-        if row.flags & lib.ETUDE_OPTION_READ_ONLY:
-            return _describe(row, value, "backend")
-        return _describe(row, value, "process" if is_set(self._runtime, self._backend, key) else "default")
+        if row.read_only:
+            return replace(row, value=value, origin="backend")
+        return replace(row, value=value, origin="process" if is_set(self._runtime, self._backend, key) else "default")
 
     def __setitem__(self, key: str, value: Value) -> None:
         set_options(self._runtime, OptionRows({self._backend: {key: value}}))
@@ -192,8 +194,8 @@ class Options(Mapping[str, Option]):
     def __contains__(self, key: object) -> bool:
         return key in self._rows()
 
-    def _rows(self) -> dict[str, CData]:
-        return {text(row.key): row for row in read_schema(self._runtime, self._backend) or ()}
+    def _rows(self) -> dict[str, Option]:
+        return read_schema(self._runtime, self._backend) or {}
 
     def __repr__(self) -> str:
         return table(self.values()) if len(self) else f"(backend {self._backend!r} publishes no options)"
@@ -231,7 +233,8 @@ def explain_option(method: CData, runtime: Handle, backend: str, key: str) -> Ex
     error.check(lib.etude_method_explain_option(method, name, wanted, found, error.pointer))
     _pending.settle()
     layers = {origin: read_value(found.type, found.values[i]) for i, origin in enumerate(ORIGINS) if found.is_set >> i & 1}
-    if any(text(row.key) == key and row.flags & lib.ETUDE_OPTION_READ_ONLY for row in read_schema(runtime, backend) or ()):
+    row = (read_schema(runtime, backend) or {}).get(key)
+    if row is not None and row.read_only:
         return Explanation(backend, key, {"backend": layers[ORIGINS[0]]}, "backend")
     return Explanation(backend, key, layers, ORIGINS[found.winner])
 
@@ -250,11 +253,10 @@ def effective_options(method: CData, runtime: Handle, backend: str, given: Itera
         found = (explain_option(method, runtime, backend, key) for key in given)
         return OptionTable((e.key, _bare(e.key, e.value, e.winner)) for e in found)
     options = OptionTable()
-    for row in rows:
-        key = text(row.key)
-        if row.flags & lib.ETUDE_OPTION_READ_ONLY:
-            options[key] = _describe(row, get_option(runtime, backend, key), "backend")
+    for key, row in rows.items():
+        if row.read_only:
+            options[key] = replace(row, value=get_option(runtime, backend, key), origin="backend")
         else:
             explained = explain_option(method, runtime, backend, key)
-            options[key] = _describe(row, explained.value, explained.winner)
+            options[key] = replace(row, value=explained.value, origin=explained.winner)
     return options

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, overload
 
 from etude import _adapter, _context, _pending, snapshots
-from etude._lib import CData, ErrorBlock, Handle, ffi, lib, text
+from etude._lib import CData, ErrorBlock, Handle, ffi, lib, registry_lock, text
 from etude._option_rows import OptionMap, OptionRows, Value, backend_name
 from etude.backend import Backend
 from etude.errors import EtudeFileNotFoundError, EtudeKeyError, EtudeTypeError, EtudeValueError, copied
 from etude.options import Options, get_option, read_schema, reset_option, set_options
 from etude.snapshots import OptionChange, OptionSnapshot
-
-_setup_lock = threading.RLock()  # the C registry is changed by one thread at a time
 
 
 class RegisteredBackend:
@@ -79,7 +76,7 @@ class PluginLibrary:
     def unload(self) -> None:
         """Take its backends and kernels out and unload it. EtudeStateError, changing nothing, while a method uses one. Twice is fine."""
         _context.refuse_in_option_call()
-        with _setup_lock:
+        with registry_lock:
             self._loaded.unload(self._pointer)
 
     def __repr__(self) -> str:
@@ -117,8 +114,10 @@ class Libraries:
 class BackendRegistry:
     """The backends of a runtime: a collection of their names, where `registry["X"]` tells more of one.
 
-    Options may be set and read from any thread at any time, also while methods execute. Register, unregister, load and unload while no
-    other thread loads a program or method, or sets options.
+    All of it may be used from any thread at any time, also while methods execute. A backend that is at work (its options are being set or
+    read, a method is being loaded, or one that was loaded uses it) can't be taken out: EtudeStateError. The callbacks of a backend that check
+    or hear of options (`check_options`, `options_changed`) are part of such a call: what they set or read through the registry, and backends
+    that they add or take out, are refused with an EtudeStateError, instead of a loop without end.
     """
 
     def __init__(self, runtime: Handle, libraries: Libraries) -> None:
@@ -218,13 +217,13 @@ class BackendRegistry:
         Raises EtudeValueError (a name in use, or impossible), EtudeStateError (the object is registered already), EtudeTypeError.
         """
         _context.refuse_in_option_call()
-        with _setup_lock:
+        with registry_lock:
             _adapter.register(self._runtime, backend)
 
     def unregister(self, name: str) -> None:
         """Take a backend out. EtudeStateError while a loaded method uses it; EtudeKeyError where there is none."""
         _context.refuse_in_option_call()
-        with _setup_lock:
+        with registry_lock:
             error = ErrorBlock()
             error.check(lib.etude_runtime_unregister_backend(self._runtime.pointer, backend_name(name), error.pointer))
 
@@ -239,7 +238,7 @@ class BackendRegistry:
         if "\0" in name:
             raise EtudeValueError("a path can't contain a NUL")
         _context.refuse_in_option_call()
-        with _setup_lock:
+        with registry_lock:
             status = lib.etude_plugin_load(self._runtime.pointer, os.fsencode(name), pointer, error.pointer)
             try:
                 error.check(status)
@@ -257,7 +256,7 @@ class BackendRegistry:
         """
         found: list[Check] = []
         handle, error, failed = ffi.new_handle(found), ErrorBlock(), ffi.new("uint32_t *")
-        with _setup_lock:
+        with registry_lock:
             pointer = self._runtime.pointer
             status = lib.etude_check_backend(pointer, backend_name(name), lib.etude_py_report, handle, failed, error.pointer)
         if status == 0 or failed[0] > 0:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from etude._lib import Handle, lib, text
+from etude._lib import Handle, lib, registry_lock, text
 from etude._option_rows import OptionRows, Value
-from etude.errors import EtudeTypeError
+from etude.errors import EtudeKeyError, EtudeTypeError
 from etude.options import Options, get_option, is_set, read_schema, reset_option, set_options
 
 
@@ -63,7 +63,8 @@ def check_snapshot(snapshot: object) -> None:
 def backend_names(runtime: Handle) -> list[str]:
     """The names of all registered backends."""
     pointer = runtime.pointer
-    return [text(lib.etude_runtime_backend_name(pointer, i)) for i in range(lib.etude_runtime_backend_count(pointer))]
+    with registry_lock:
+        return [text(lib.etude_runtime_backend_name(pointer, i)) for i in range(lib.etude_runtime_backend_count(pointer))]
 
 
 def present(runtime: Handle, backend: str, key: str) -> Setting:
@@ -77,7 +78,12 @@ def take(runtime: Handle) -> OptionSnapshot:
     """All settings now."""
     found: dict[str, dict[str, Setting]] = {}
     for backend in backend_names(runtime):
-        options = [option for option in Options(runtime, backend).values() if not option.read_only]
+        try:
+            options = [option for option in Options(runtime, backend).values() if not option.read_only]
+        except EtudeKeyError:
+            if backend in backend_names(runtime):
+                raise
+            continue  # another thread took it out
         if options:
             found[backend] = {option.key: Setting(option.value, option.origin) for option in options}
     return OptionSnapshot(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ import textwrap
 import threading
 import time
 import weakref
+from collections import Counter
 
 import ml_dtypes
 import numpy as np
@@ -1169,3 +1171,53 @@ def test_wide_ints_arrive(runtime):
         wanted = [value, value, -value // 2, -value // 2]
         assert [row[1:] for row in seen] == [(n, n) for n in wanted]
         seen.clear()
+
+
+def test_backends_come_and_go_while_others_look(runtime):
+    """One thread registers and takes out, others list, set, read and load: errors of the package, and no more."""
+    scale = PyScale()
+    program = load(runtime, scale, DATA / "backends.pte")
+    registry = runtime.backend_registry
+    stop = time.monotonic() + 1.5
+    done = Counter()
+
+    class Passing(etude.Backend):
+        name = "Passing"
+        level: int = etude.option(1, minimum=0, maximum=10, help="a number")
+
+        def init(self, context, payload):
+            return None
+
+        def execute(self, context, handle, args):
+            pass
+
+    def churn():
+        registry.register(Passing())
+        while True:
+            with contextlib.suppress(etude.EtudeStateError):  # another thread is in it
+                registry.unregister("Passing")
+                return
+
+    def repeat(action):
+        def run():
+            while time.monotonic() < stop:
+                with contextlib.suppress(KeyError):
+                    action()
+                done[action] += 1
+
+        return run
+
+    actions = [
+        churn, lambda: [name.upper() for name in registry], lambda: registry.is_available("Passing"), registry.snapshot,
+        lambda: registry.set_option("Passing", {"level": 2}), lambda: registry.get_option("Passing", "level"),
+        lambda: repr(registry["Passing"].options), lambda: registry.set_option("ScaleBackend", {"percent": 100}),
+        lambda: program.load_method("scale", fresh=True)(X), lambda: sorted(runtime.operator_registry.operator_names),
+    ]  # fmt: skip
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        run_threads(*map(repeat, actions))
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(done[action] > 1 for action in actions)
+    assert "Passing" not in registry and "ScaleBackend" in registry
