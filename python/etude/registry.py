@@ -114,10 +114,10 @@ class Libraries:
 class BackendRegistry:
     """The backends of a runtime: a collection of their names, where `registry["X"]` tells more of one.
 
-    All of it may be used from any thread at any time, also while methods execute. A backend that is at work (its options are being set or
-    read, a method is being loaded, or one that was loaded uses it) can't be taken out: EtudeStateError. The callbacks of a backend that check
-    or hear of options (`check_options`, `options_changed`) are part of such a call: what they set or read through the registry, and backends
-    that they add or take out, are refused with an EtudeStateError, instead of a loop without end.
+    All of it may be used from any thread at any time, also while methods execute. A backend that is at work (its options are being set
+    or read, a method is being loaded, or one that was loaded uses it) can't be taken out: EtudeStateError. The callbacks of a backend that
+    check or hear of options (`check_options`, `options_changed`) are part of such a call: what they set or read through the registry, and
+    backends that they add or take out, are refused with an EtudeStateError, instead of a loop without end.
     """
 
     def __init__(self, runtime: Handle, libraries: Libraries) -> None:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from itertools import pairwise
 
 import pytest
 
@@ -39,7 +40,8 @@ def _method(values, instructions, inputs, outputs, bytes_planned=64, **more):
 
 def chain(n):
     """Sums one after the other, each at a place of its own."""
-    return _method([*(_tensor(16 * i) for i in range(n + 1)), m.Int(1)], [_add(i, i, n + 1, i + 1) for i in range(n)], [0], [n], 16 * n + 16)
+    values = [*(_tensor(16 * i) for i in range(n + 1)), m.Int(1)]
+    return _method(values, [_add(i, i, n + 1, i + 1) for i in range(n)], [0], [n], 16 * n + 16)
 
 
 def same_place(n):
@@ -196,7 +198,7 @@ def test_work_grows_with_the_file(kind, counter, tmp_path):
     runs = [_count(counter, tmp_path, kind, n) for n in (400, 800, 1600)]
     report = "\n".join(f"{size:>9} bytes: {counts} {message[:200]}" for size, counts, message in runs)
     print(f"{kind.__name__}\n{report}")
-    for (size, counts, _), (twice, more, _) in zip(runs, runs[1:], strict=False):
+    for (size, counts, _), (twice, more, _) in pairwise(runs):
         assert counts.keys() == more.keys(), report
         for phase, count in counts.items():
             assert more[phase] <= max(GROWTH * count * (twice / size) / 2, (MOST if kind is views else LITTLE) * twice), (phase, report)
