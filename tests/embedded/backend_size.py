@@ -26,7 +26,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "backend.so"
         linked = subprocess.run(
-            ["cc", "-shared", "-o", str(image), "-Wl,-u,etude_xnnpack_register", "-Wl,--unresolved-symbols=ignore-all", "-Wl,--trace", *parts],
+            ["cc", "-shared", "-o", str(image), "-Wl,-u,etude_xnnpack_register", "-Wl,--unresolved-symbols=ignore-all", "-Wl,--trace",
+             *parts],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         subprocess.run(["strip", str(image)], check=True)

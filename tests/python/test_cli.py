@@ -120,6 +120,7 @@ def test_the_answer_no(tmp_path):
 def test_sizes_of_made_up_inputs():
     assert "output 0: float32 [4, 3], min" in run("run", PROGRAMS / "length.pte", "--input", "0=2x3")  # x twice
     assert "output 0: float32 [8, 3], min" in run("run", PROGRAMS / "length.pte", "--input", "0=[4,3]")
+    assert "input 0: float32 [2, 3] (made up" in run("run", PROGRAMS / "length.pte", "--input", "0=2x3")
     assert "float32 [2, 3], min" in run("run", AFFINE, "--input", "0=2x3")
     assert "dimension 0 is 3, not 2" in run("run", AFFINE, "--input", "0=3x2", status=2)
     assert "no tensor" in run("run", PROGRAMS / "scalars.pte", "--input", "1=2x2", status=2)
@@ -218,7 +219,7 @@ def test_limits():
     loop = DATA / "endless_heavy_loop.pte"
     assert "the limit of 1 instructions" in run("run", loop, "--instruction-limit", 1, status=2)
     assert "the limit of work" in run("compare", loop, loop, "--work-limit", 1000, status=2)
-    assert "needs 134218680 bytes of memory, the limit is 1000" in run("check", loop, "--memory-limit", 1000, status=1)
+    assert "bytes of memory, the limit is 1000: raise memory_limit" in run("check", loop, "--memory-limit", 1000, status=1)
     assert "a whole number from 0" in run("run", loop, "--work-limit", "lots", status=2)
     run("run", AFFINE, "--work-limit", 10**6, "--instruction-limit", 10, "--memory-limit", 10**6)
     run("run", AFFINE, "--work-limit", 0, "--instruction-limit", 0, "--memory-limit", 0)

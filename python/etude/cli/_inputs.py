@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import etude
-from etude.dtypes import is_nameless
+from etude.dtypes import describe, is_nameless
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +43,8 @@ def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool =
         else:
             value, note = _made_up(info)
         if not quiet:
-            print(f"input {i}: {info} ({note})")
+            looks = f"{describe(value.dtype)} {list(value.shape)}" if isinstance(value, np.ndarray) and "made up" in note else info
+            print(f"input {i}: {looks} ({note})")
         values.append(value)
     return values
 
