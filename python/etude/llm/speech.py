@@ -89,7 +89,7 @@ class Transcriber:
         if self.tokenizer is None:
             raise EtudeValueError('text needs a tokenizer: Transcriber(model, tokenizer="tokenizer.json"); ids do without: transcribe_ids')
         prompt = self._prompt(language, translate, timestamps)
-        first_time = self._special("<|0.00|>")
+        first_time = self._first_time()
         result = Transcript()
         piece = int(self.seconds * SAMPLE_RATE)
         for begin in range(0, max(1, len(sound)), piece):
@@ -131,6 +131,11 @@ class Transcriber:
         assert self.tokenizer is not None
         ids = self.tokenizer.encode(text, bos=False)
         return ids[0] if len(ids) == 1 else None
+
+    def _first_time(self) -> int | None:
+        """The token for 0 seconds. Tokenizers may not name it; it follows the one for no times at all."""
+        time, silent = self._special("<|0.00|>"), self._special("<|notimestamps|>")
+        return silent + 1 if time is None and silent is not None else time
 
     def _prompt(self, language: str | None, translate: bool, timestamps: bool) -> list[int]:
         wanted = [] if language is None else [f"<|{language}|>", "<|translate|>" if translate else "<|transcribe|>"]
