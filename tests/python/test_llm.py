@@ -18,6 +18,7 @@ from etude.llm import LLM, Transcriber, load_tokenizer, model
 from etude.llm._sampling import Sampling, choose
 from etude.llm._text import TextStream
 from etude.llm.features import log_mel, mel_filters
+from etude.llm.speech import _with_times
 from paths import PROGRAMS, ROOT
 
 FILES = ROOT / "tests/llm"
@@ -523,6 +524,22 @@ def test_features_of_a_tone():
     assert abs(centres[int(np.argmax(features[0, :, 50]))] - 1000) < 60
     assert features.max() - features.min() <= 2.0 + 1e-6  # 8 decades, over 4
     np.testing.assert_allclose(mel_filters(80).sum(1) * 40, 1, atol=0.1)  # triangles of area 1
+
+
+def test_the_order_of_words_and_times():
+    """Words are 0 to 4, 5 ends, 6 is the token for no times, 7 to 106 are the times 0 to 1.98 s."""
+    flat = np.full(107, -5, np.float32)
+    flat[:6] = 0  # a word, or the end, is likelier than all times together
+    allowed = lambda said, logits=flat: set(np.flatnonzero(np.isfinite(_with_times(logits, said, 7, 5))))  # noqa: E731
+    words, times = set(range(6)), set(range(7, 107))
+    assert allowed([]) == set(range(7, 58))  # the first second
+    assert allowed([7]) == words
+    assert allowed([7, 1, 2]) == words | times - {7}
+    assert allowed([7, 1, 2, 30]) == {5, *range(30, 107)}
+    assert allowed([7, 1, 2, 30, 30]) == words
+    assert allowed([7, 1, 2, 30, 31, 3]) == words | set(range(32, 107))
+    likely = np.where(np.arange(107) >= 7, -3, flat).astype(np.float32)  # 100 times of exp(-3) weigh more than one of 1
+    assert allowed([7, 1], likely) == times - {7}
 
 
 # ---- the example -----------------------------------------------------------------------------------------------------

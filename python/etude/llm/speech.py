@@ -42,6 +42,31 @@ class Transcript:
         return self.text
 
 
+def _with_times(logits: Array, said: Sequence[int], first: int, end: int) -> Array:
+    """Logits without the tokens that would break the order of words and times; words have ids below `end`, times from `first` on.
+
+    A transcript begins with a time within its first second. Times come in pairs, the end of one segment and the beginning of the
+    next, and do not go back. One is due where times together are likelier than any word. (Radford et al., 2022, and its program.)
+    """
+    logits = logits.copy()
+    logits[first - 1] = -np.inf  # the token for no times at all
+    if not said:
+        logits[:first] = logits[first + round(1 / _STEP) + 1 :] = -np.inf
+    elif said[-1] >= first:
+        is_pair = len(said) < 2 or said[-2] >= first
+        if is_pair:
+            logits[first:] = -np.inf
+        else:
+            logits[:end] = logits[first : said[-1]] = -np.inf
+    else:
+        logits[first : max((t for t in said if t >= first), default=first - 1) + 1] = -np.inf
+    words, times = logits[:first], logits[first:]
+    most = times.max()
+    if np.isfinite(most) and most + np.log(np.exp(times - most).sum()) > words.max():
+        logits[:first] = -np.inf
+    return logits
+
+
 class Transcriber:
     """A speech recogniser of Whisper's shape in a `.pte` file.
 
@@ -93,7 +118,8 @@ class Transcriber:
         result = Transcript()
         piece = int(self.seconds * SAMPLE_RATE)
         for begin in range(0, max(1, len(sound)), piece):
-            ids = self.transcribe_ids(log_mel(sound[begin : begin + piece], self.bands, self.frames), prompt=prompt, max_tokens=max_tokens)
+            features = log_mel(sound[begin : begin + piece], self.bands, self.frames)
+            ids = list(self._decode(features, prompt, max_tokens, first_time if timestamps else None))
             result.token_ids += ids
             self._read(ids, first_time, begin / SAMPLE_RATE, result)
         result.text = result.text.strip()
@@ -103,9 +129,9 @@ class Transcriber:
         """Tokens for features [1, bands, frames] (`etude.llm.features.log_mel` makes them), greedily, up to the end token,
         which is the last. `prompt` follows the token that begins a transcript.
         """
-        return list(self._decode(np.asarray(features), list(prompt), max_tokens))
+        return list(self._decode(np.asarray(features), list(prompt), max_tokens, None))
 
-    def _decode(self, features: Array, prompt: list[int], max_tokens: int | None) -> Iterator[int]:
+    def _decode(self, features: Array, prompt: list[int], max_tokens: int | None, first_time: int | None) -> Iterator[int]:
         start = self.info.constants.get("decoder_start_token_id", (self.info.bos_id,))[0]
         if not isinstance(start, int):
             raise EtudeProgramError("the program does not say with which token a transcript begins (decoder_start_token_id)")
@@ -117,11 +143,13 @@ class Transcriber:
         position = 0
         while position < most:
             ids = np.array([[tokens[position]]])
-            logits = as_floats(self._decoder.execute([ids, states, np.array([position])])[0])
+            logits = as_floats(self._decoder.execute([ids, states, np.array([position])])[0]).reshape(-1)
             position += 1
             if position < len(tokens):
                 continue  # still reading the prompt
-            token = int(np.argmax(logits.reshape(-1)))
+            if first_time is not None and first_time < len(logits):
+                logits = _with_times(logits, tokens[1 + len(prompt) :], first_time, min(ends, default=first_time))
+            token = int(np.argmax(logits))
             tokens.append(token)
             yield token
             if token in ends:
