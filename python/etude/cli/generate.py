@@ -63,9 +63,9 @@ def _talk(llm: LLM, args: argparse.Namespace) -> int:
     while True:
         try:
             question = input("> ")
-        except EOFError:
+        except (EOFError, KeyboardInterrupt) as end:
             print()
-            return 0
+            return 0 if isinstance(end, EOFError) else 130
         turns.append({"role": "user", "content": question})
         _answer(llm, args, llm.chat_prompt(_messages(args, turns)), bos=False)
         turns.append({"role": "assistant", "content": llm.last.text})
