@@ -4,6 +4,13 @@
 #include "checked.h"
 #include "deps.h"
 
+bool etude_tensor_same_elements(const etude_tensor *a, const etude_tensor *b) {
+  if (etude_tensor_is_contiguous(a) && etude_tensor_is_contiguous(b)) return true;
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof *a->sizes) == 0 &&
+         etude_tensor_same_layout(a, b);
+}
+
+#ifndef ETUDE_NO_VIEWS
 /* ---- copying ---- */
 
 /* A place among a tensor's elements, which are visited in logical order. */
@@ -59,12 +66,6 @@ void etude_aliases_copy(const etude_method *method, uint32_t index) {
 }
 
 /* ---- finding ---- */
-
-bool etude_tensor_same_elements(const etude_tensor *a, const etude_tensor *b) {
-  if (etude_tensor_is_contiguous(a) && etude_tensor_is_contiguous(b)) return true;
-  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof *a->sizes) == 0 &&
-         etude_tensor_same_layout(a, b);
-}
 
 static uint32_t definition(const etude_span *s) { return s->made && !s->is_input ? s->first : 0; }
 
@@ -198,3 +199,30 @@ etude_status etude_aliases_find(etude_analysis *a) {
   }
   return ETUDE_OK;
 }
+#else
+/* A tensor of another order than row-major is about, and this one is made by no instruction, though it is used: it may be
+   a view. Constants are views where others have their bytes in another order. */
+static bool may_be_view(const etude_analysis *a, const etude_span *s) {
+  if (s->moved) return true;
+  if (!s->touched || s->is_input || (s->made && !s->guessed)) return false;
+  if (s->constant == 0) return s->buffer != ETUDE_NEVER && !s->named && !s->in_place;
+  for (const etude_span *other = a->spans; other < s; ++other) {
+    if (other->constant == s->constant &&
+        !etude_tensor_same_elements(etude_span_tensor(a, s), etude_span_tensor(a, other)))
+      return true;
+  }
+  return false;
+}
+
+etude_status etude_aliases_find(etude_analysis *a) {
+  for (uint32_t i = 0; a->ordered && i < a->method->tensor_count; ++i) {
+    const etude_span *s = &a->spans[i];
+    if (!may_be_view(a, s)) continue;
+    return etude_error_set(a->plan->error, ETUDE_NOT_SUPPORTED,
+                           "value %u may be a view of another dim order, which this build does without: export again "
+                           "with remove_view_copy=False",
+                           etude_span_value(a, s));
+  }
+  return ETUDE_OK;
+}
+#endif

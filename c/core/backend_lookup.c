@@ -34,6 +34,7 @@ etude_status etude_runtime_unknown_backend(const etude_runtime *runtime, const c
   return ETUDE_NOT_FOUND;
 }
 
+#ifndef ETUDE_NO_METADATA
 uint32_t etude_runtime_backend_count(const etude_runtime *runtime) {
   uint32_t count = 0;
   etude_lock(runtime);
@@ -57,6 +58,7 @@ uint32_t etude_runtime_backend_users(const etude_runtime *runtime, const char *n
   etude_unlock(runtime);
   return users;
 }
+#endif
 
 bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name) {
   etude_backend_entry *entry = etude_runtime_take_backend(runtime, name);

@@ -121,7 +121,9 @@ static void build_instructions(etude_builder *b) {
   }
 }
 
-static etude_status missing_operators(etude_plan *plan) {
+#ifndef ETUDE_NO_METADATA
+static etude_status missing_operators(const etude_builder *b) {
+  etude_plan *plan = b->plan;
   char text[2 * ETUDE_OPERATOR_NAME_SIZE];
   if (!etude_plan_missing_operator(plan, 0, text, sizeof text)) return ETUDE_OK;
   etude_error_set(plan->error, ETUDE_OPERATOR_MISSING,
@@ -132,6 +134,20 @@ static etude_status missing_operators(etude_plan *plan) {
   }
   return ETUDE_OPERATOR_MISSING;
 }
+#else
+/* Only the first one is told, and kernels find out for themselves which types they do not take. */
+static etude_status missing_operators(const etude_builder *b) {
+  const etude_method *method = b->method;
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    const etude_instruction *call = &method->instructions[i];
+    const char *overload;
+    if (call->kind != ETUDE_KERNEL_CALL || method->operators[call->index].kernel != NULL) continue;
+    const char *name = etude_plan_operator(b->plan, call->index, &overload);
+    return etude_error_about(b->plan->error, ETUDE_OPERATOR_MISSING, name, "operator %s.%s is missing", name, overload);
+  }
+  return ETUDE_OK;
+}
+#endif
 
 /* Operators that no instruction calls may be missing. What kernels take is looked at where one of them says it. */
 static etude_status find_kernels(etude_builder *b) {
@@ -146,7 +162,7 @@ static etude_status find_kernels(etude_builder *b) {
     if (op->kernel != NULL) etude_runtime_use_kernels(runtime, op->table, 1);
     ask |= op->kernel == NULL || etude_traits_of(op->kernel).dtypes != 0;
   }
-  return ask && !b->dry ? missing_operators(b->plan) : ETUDE_OK;
+  return ask && !b->dry ? missing_operators(b) : ETUDE_OK;
 }
 
 etude_status etude_method_build(etude_builder *b) {

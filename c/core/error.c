@@ -16,6 +16,7 @@ size_t etude_text_add(char *out, size_t size, size_t used, const char *text) {
   return used;
 }
 
+#ifndef ETUDE_NO_NAMES
 const char *etude_status_name(etude_status status) {
   static const uint8_t codes[] = {0x00, 0x01, 0x02, 0x03, 0x04, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15,
                                   0x16, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x30, 0x31, 0x32, 0x40};
@@ -29,6 +30,9 @@ const char *etude_status_name(etude_status status) {
   while (index < sizeof codes && codes[index] != status) ++index;
   return etude_text_nth(names, index);
 }
+#else
+const char *etude_status_name(etude_status status) { return etude_unnamed(status); }
+#endif
 
 #define STRING_OF(x) #x
 #define VERSION_TEXT(major, minor, patch) STRING_OF(major) "." STRING_OF(minor) "." STRING_OF(patch)

@@ -76,6 +76,12 @@ size_t etude_error_room(const etude_error *error);
 /* Put `text` behind the first `used` bytes of `out`, cut to fit `size`. Returns the length that the whole has. */
 size_t etude_text_add(char *out, size_t size, size_t used, const char *text);
 
+/* What stands for a name in a build without names. */
+static inline const char *etude_unnamed(int32_t code) {
+  (void)code;
+  return "?";
+}
+
 /* The text number `index` of several that follow each other, each ended by its NUL; there must be so many. */
 const char *etude_text_nth(const char *texts, uint32_t index);
 

@@ -4,6 +4,7 @@
 #include "deps.h"
 #include "segment.h"
 
+#ifndef ETUDE_NO_EXTERNAL_DATA
 enum { HEADER_SIZE = 40, SLOT_SEGMENTS = 1, SLOT_NAMED_DATA = 2 };
 
 static etude_status read_tables(const etude_allocator *allocator, etude_data_file *file, uint64_t base,
@@ -47,3 +48,4 @@ etude_status etude_external_open(const etude_allocator *allocator, const etude_d
   const etude_status status = read_tables(allocator, out_file, base, error);
   return status == ETUDE_INVALID_PROGRAM ? ETUDE_INVALID_EXTERNAL_DATA : status;
 }
+#endif

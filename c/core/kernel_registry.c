@@ -129,13 +129,16 @@ void etude_runtime_use_kernels(const etude_runtime *runtime, etude_kernel_table 
   etude_unlock(runtime);
 }
 
+#ifndef ETUDE_NO_METADATA
 uint32_t etude_runtime_kernel_users(const etude_runtime *runtime, const etude_kernel *kernels) {
   const etude_kernel_table *table = *find_table(runtime, kernels);
   return table != NULL ? table->users : 0;
 }
+#endif
 
 /* ---- looking ---- */
 
+#ifndef ETUDE_NO_METADATA
 uint32_t etude_runtime_kernel_count(const etude_runtime *runtime) {
   uint32_t count = 0;
   for (const etude_kernel_table *table = runtime->tables; table != NULL; table = table->next) count += table->count;
@@ -149,3 +152,4 @@ const etude_kernel *etude_runtime_kernel(const etude_runtime *runtime, uint32_t 
   }
   return NULL;
 }
+#endif

@@ -5,6 +5,7 @@
 #include "missing.h"
 #include "state.h"
 
+#ifndef ETUDE_NO_METADATA
 /* Of input, output, … number `index` of a plan: does it exist? */
 static etude_status check_index(const etude_plan *plan, const char *what, uint32_t index, uint32_t count) {
   if (index < count) return ETUDE_OK;
@@ -232,13 +233,6 @@ static etude_status open_checked(const etude_program *program, uint32_t method, 
   return etude_plan_check(out, out_counts);
 }
 
-etude_status etude_program_method_memory(const etude_program *program, uint32_t method, etude_memory_info *out_info,
-                                         etude_error *error) {
-  etude_memory_info info;
-  ETUDE_TRY(etude_method_needs(program, method, &info, error));
-  return etude_struct_write(out_info, &info, sizeof info, error);
-}
-
 /* ---- segments ---- */
 
 uint32_t etude_program_segment_count(const etude_program *program) { return program->file.segment_count; }
@@ -294,3 +288,4 @@ etude_status etude_program_missing_operator(const etude_program *program, uint32
   if (etude_plan_missing_operator(&plan, index, out_text, size)) return ETUDE_OK;
   return etude_error_set(error, ETUDE_NOT_FOUND, "no more operators are missing");
 }
+#endif

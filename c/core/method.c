@@ -232,12 +232,15 @@ static etude_status prepare(etude_builder *builder, uint32_t index, const etude_
 static etude_status fill(etude_builder *builder, const etude_method_config *config, uint64_t taken) {
   etude_method *method = builder->method;
   etude_plan *plan = builder->plan;
+#ifndef ETUDE_NO_VIEWS
   if (method->copy_bytes > 0) {
     method->copies = etude_alloc_zeros(&method->allocator, method->copy_bytes, plan->error);
     if (method->copies == NULL) return ETUDE_OUT_OF_MEMORY;
     method->unplanned_bytes = method->copy_bytes;
     ETUDE_TRY(etude_method_analyse(method, plan));
   }
+#endif
+#ifndef ETUDE_NO_FOLDING
   method->constant_left = method->memory_limit - taken;
   if (method->constant_left > config->constant_limit) method->constant_left = config->constant_limit;
   if (method->constant_left > 0) {
@@ -245,6 +248,9 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
     ETUDE_TRY(etude_method_analyse(method, plan)); /* which folds */
     etude_load_tell(builder->watch, ETUDE_LOAD_FOLD, 0, NULL);
   }
+#else
+  (void)taken;
+#endif
   const etude_status status = place_planned(method, plan, config);
   etude_free_maps(method);
   if (status != ETUDE_OK) return status;
@@ -297,6 +303,13 @@ etude_status etude_method_needs(const etude_program *program, uint32_t index, et
   const etude_status status = prepare(&builder, index, &config, out);
   etude_method_free(builder.method);
   return status;
+}
+
+etude_status etude_program_method_memory(const etude_program *program, uint32_t method, etude_memory_info *out_info,
+                                         etude_error *error) {
+  etude_memory_info info;
+  ETUDE_TRY(etude_method_needs(program, method, &info, error));
+  return etude_struct_write(out_info, &info, sizeof info, error);
 }
 
 void etude_method_free(etude_method *method) {

@@ -3,6 +3,7 @@
 
 #include "deps.h"
 
+#ifndef ETUDE_NO_METADATA
 /* Behind an operator's name, the dtypes of a call's tensors: " (float, long)". */
 static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, size_t size, size_t used) {
   const uint32_t count = etude_fb_count(&plan->fb, args);
@@ -77,3 +78,4 @@ bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_tex
   }
   return false;
 }
+#endif

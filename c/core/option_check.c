@@ -2,9 +2,11 @@
 #include "deps.h"
 #include "options.h"
 
+#ifndef ETUDE_NO_ERROR_TEXT /* only messages have it */
 const char *etude_option_type_name(int32_t type) {
   return etude_text_nth("bool\0int\0string\0unknown", type >= 0 && type < 3 ? (uint32_t)type : 3);
 }
+#endif
 
 const etude_option_schema *etude_option_find(const etude_backend_entry *entry, const char *key) {
   for (uint32_t i = 0; i < entry->schema_count; ++i) {

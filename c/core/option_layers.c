@@ -226,6 +226,7 @@ etude_status etude_execute_context_option_string(const etude_execute_context *ct
   return copy_value(ctx, key, ETUDE_OPTION_STRING, out_value, size, error);
 }
 
+#ifndef ETUDE_NO_METADATA
 /* ---- explaining ---- */
 
 static void note_layer(etude_option_explanation *e, int32_t origin, const etude_option *item) {
@@ -276,3 +277,4 @@ etude_status etude_method_explain_option(const etude_method *method, const char 
   etude_runtime_give_backend(runtime, entry);
   return status;
 }
+#endif

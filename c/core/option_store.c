@@ -243,6 +243,7 @@ etude_status etude_runtime_option_is_set(etude_runtime *runtime, const char *bac
   return status;
 }
 
+#ifndef ETUDE_NO_METADATA
 etude_status etude_runtime_option_schema(const etude_runtime *runtime, const char *backend,
                                          const etude_option_schema **out_schema, uint32_t *out_count,
                                          etude_error *error) {
@@ -253,6 +254,7 @@ etude_status etude_runtime_option_schema(const etude_runtime *runtime, const cha
   etude_runtime_give_backend(runtime, entry);
   return ETUDE_OK;
 }
+#endif
 
 static etude_status reset_option(etude_runtime *runtime, const etude_backend_entry *entry, const char *key,
                                  etude_error *error) {

@@ -209,6 +209,7 @@ const char *etude_plan_operator(etude_plan *plan, uint32_t index, const char **o
   return etude_fb_string(&plan->fb, table, 0);
 }
 
+#ifndef ETUDE_NO_METADATA
 size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, size_t size) {
   const char *overload;
   const char *name = etude_plan_operator(plan, index, &overload);
@@ -216,6 +217,7 @@ size_t etude_plan_operator_text(etude_plan *plan, uint32_t index, char *out, siz
   if (overload[0] == '\0') return used;
   return etude_text_add(out, size, etude_text_add(out, size, used, "."), overload);
 }
+#endif
 
 uint32_t etude_plan_buffer_count(const etude_plan *plan) {
   const uint32_t count = etude_fb_count(&plan->fb, plan->buffer_sizes);

@@ -130,6 +130,7 @@ static etude_status read_root(etude_program *program, uint64_t segment_base, etu
   return read_methods(program, &fb, root, error);
 }
 
+#ifndef ETUDE_NO_EXTERNAL_DATA
 /* A key may stand in one external file only. */
 static etude_status check_external_keys(const etude_program *program, uint32_t last, etude_error *error) {
   const etude_data_file *file = &program->externals[last];
@@ -166,6 +167,14 @@ static etude_status open_externals(etude_program *program, const etude_program_c
   }
   return ETUDE_OK;
 }
+#else
+static etude_status open_externals(const etude_program *program, const etude_program_config *config,
+                                   etude_error *error) {
+  (void)program;
+  if (config->external_count == 0) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_NOT_SUPPORTED, "this build does without external data (.ptd)");
+}
+#endif
 
 /* InternalConsistency: all plans, whose entries together are bounded by the file's size as those of one are. */
 static etude_status check_plans(const etude_program *program, etude_error *error) {
@@ -197,11 +206,13 @@ static void dispose(etude_program *program, bool close) {
     program->shared = buffer->next;
     etude_release(&allocator, buffer, buffer->size);
   }
+#ifndef ETUDE_NO_EXTERNAL_DATA
   for (uint32_t i = program->external_count; i-- > 0;) {
     etude_file_clear(&allocator, &program->externals[i]);
     if (close) close_loader(&program->externals[i].loader);
   }
   etude_release(&allocator, program->externals, program->external_count * sizeof *program->externals);
+#endif
   etude_release(&allocator, program->methods, program->method_count * sizeof *program->methods);
   etude_file_clear(&allocator, &program->file);
   etude_release(&allocator, program->copy, (size_t)loader.size);

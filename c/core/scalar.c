@@ -9,6 +9,7 @@ size_t etude_scalar_size(int32_t scalar_type) {
   return scalar_type >= 0 && scalar_type < ETUDE_SCALAR_TYPE_COUNT ? sizes[scalar_type] : 0;
 }
 
+#ifndef ETUDE_NO_NAMES
 const char *etude_scalar_name(int32_t scalar_type) {
   static const char names[] =
       "byte\0char\0short\0int\0long\0half\0float\0double\0complex_half\0complex_float\0complex_double\0bool\0"
@@ -25,3 +26,7 @@ const char *etude_value_kind_name(int32_t tag) {
   const int32_t count = ETUDE_VALUE_OPTIONAL_TENSOR_LIST + 1;
   return etude_text_nth(names, (uint32_t)(tag >= 0 && tag < count ? tag : count));
 }
+#else
+const char *etude_scalar_name(int32_t scalar_type) { return etude_unnamed(scalar_type); }
+const char *etude_value_kind_name(int32_t tag) { return etude_unnamed(tag); }
+#endif

@@ -144,8 +144,10 @@ static uint32_t key_count(const etude_data_file *file);
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file) {
   etude_release(allocator, file->segments, file->segment_count * sizeof *file->segments);
   file->segments = NULL;
+#ifndef ETUDE_NO_EXTERNAL_DATA
   etude_release(allocator, file->by_key, (size_t)key_count(file) * sizeof *file->by_key);
   file->by_key = NULL;
+#endif
   if (file->flatbuffer_owned) etude_release(allocator, (void *)(uintptr_t)file->flatbuffer, file->flatbuffer_size);
   file->flatbuffer_owned = false;
 }
@@ -167,6 +169,7 @@ static uint32_t key_count(const etude_data_file *file) {
   return etude_fb_count(&fb, file->named);
 }
 
+#ifndef ETUDE_NO_EXTERNAL_DATA
 /* Entries may share one string, however long it is. */
 static bool comes_before(const etude_data_file *file, uint32_t a, uint32_t b) {
   const char *left = key_at(file, a);
@@ -203,14 +206,9 @@ etude_status etude_file_sort_keys(const etude_allocator *allocator, etude_data_f
   return ETUDE_OK;
 }
 
-/* The first entry with that key; the number of entries where there is none. */
-static uint32_t find_entry(const etude_data_file *file, const char *key) {
-  const uint32_t count = key_count(file);
+/* The same among sorted keys. */
+static uint32_t find_sorted(const etude_data_file *file, const char *key, uint32_t count) {
   uint32_t low = 0;
-  if (file->by_key == NULL) {
-    while (low < count && strcmp(key_at(file, low), key) != 0) ++low;
-    return low;
-  }
   for (uint32_t high = count; low < high;) {
     const uint32_t middle = low + (high - low) / 2;
     if (strcmp(key_at(file, file->by_key[middle]), key) < 0) {
@@ -220,6 +218,18 @@ static uint32_t find_entry(const etude_data_file *file, const char *key) {
     }
   }
   return low < count && strcmp(key_at(file, file->by_key[low]), key) == 0 ? file->by_key[low] : count;
+}
+#endif
+
+/* The first entry with that key; the number of entries where there is none. */
+static uint32_t find_entry(const etude_data_file *file, const char *key) {
+  const uint32_t count = key_count(file);
+  uint32_t low = 0;
+#ifndef ETUDE_NO_EXTERNAL_DATA
+  if (file->by_key != NULL) return find_sorted(file, key, count);
+#endif
+  while (low < count && strcmp(key_at(file, low), key) != 0) ++low;
+  return low;
 }
 
 bool etude_file_find_key(const etude_data_file *file, const char *key, uint32_t *out_segment,

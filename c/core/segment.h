@@ -33,7 +33,15 @@ void etude_segment_release(const etude_program *program, const etude_data_file *
 void etude_file_clear(const etude_allocator *allocator, etude_data_file *file);
 
 /* Sort the keys of a file that has many, so that finding one does not take time with their number. */
+#ifndef ETUDE_NO_EXTERNAL_DATA
 etude_status etude_file_sort_keys(const etude_allocator *allocator, etude_data_file *file, etude_error *error);
+#else
+static inline etude_status etude_file_sort_keys(const etude_allocator *allocator, etude_data_file *file,
+                                                etude_error *error) {
+  (void)allocator, (void)file, (void)error;
+  return ETUDE_OK;
+}
+#endif
 
 /* The segment of a key in the file's named data; false where it has none. `*out_layout` is the TensorLayout table of
    a .ptd entry. */

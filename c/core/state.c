@@ -10,6 +10,7 @@
 #include "deps.h"
 #include "segment.h"
 
+#ifndef ETUDE_NO_SHARED_STATE
 static bool same_buffer_tensor(const etude_plan_tensor *a, const etude_plan_tensor *b) {
   return a->buffer_offset == b->buffer_offset && a->nbytes == b->nbytes &&
          (a->name == NULL || strcmp(a->name, b->name) == 0);
@@ -176,9 +177,11 @@ uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer
   }
   return size;
 }
+#endif
 
 /* ---- contents in the files ---- */
 
+#ifndef ETUDE_NO_EXTERNAL_DATA
 static bool same_layout(etude_fb *fb, etude_fb_table layout, const etude_plan_tensor *tensor) {
   const etude_fb_vector sizes = etude_fb_vector_of(fb, layout, 1, 4);
   const etude_fb_vector dim_order = etude_fb_vector_of(fb, layout, 2, 1);
@@ -232,6 +235,13 @@ static etude_status locate_external(const etude_plan *plan, const etude_plan_ten
                            "external data %q has another dtype, shape, dim order or size than the program wants: %y %D",
                            tensor->name, (int)tensor->scalar_type, tensor->sizes, (uint32_t)tensor->rank);
 }
+#else
+static etude_status locate_external(const etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out) {
+  out->file = NULL;
+  return etude_error_about(plan->error, ETUDE_NOT_SUPPORTED, tensor->name,
+                           "tensor %q is in external data (.ptd), which this build does without", tensor->name);
+}
+#endif
 
 etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor, etude_place *out) {
   const etude_program *program = plan->program;
@@ -264,6 +274,7 @@ etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *
   return ETUDE_OK;
 }
 
+#ifndef ETUDE_NO_SHARED_STATE
 /* ---- shared memory ---- */
 
 /* Initial values of every method's tensors in a shared buffer; those that methods have in common are equal. */
@@ -318,6 +329,7 @@ etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer
   *out_data = have->data;
   return ETUDE_OK;
 }
+#endif
 
 /* ---- state by name ---- */
 
@@ -331,6 +343,10 @@ static void write_number(char *to, uint32_t number) {
 
 etude_status etude_method_list_states(etude_method *method, etude_error *error) {
   if (method->state_count == 0) return ETUDE_OK;
+#ifdef ETUDE_NO_SHARED_STATE
+  if (method->program->method_count > 1)
+    return etude_error_set(error, ETUDE_NOT_SUPPORTED, "it has state, which this build can't share among methods");
+#endif
   method->states = etude_alloc_zeros(&method->allocator, etude_states_size(method), error);
   if (method->states == NULL) return ETUDE_OUT_OF_MEMORY;
   etude_state_buffer *next = method->states;

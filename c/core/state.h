@@ -23,6 +23,7 @@ etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor
 /* Copy a planned tensor's initial contents to `to`. */
 etude_status etude_plan_initial_data(etude_plan *plan, const etude_plan_tensor *tensor, uint8_t *to);
 
+#ifndef ETUDE_NO_SHARED_STATE
 /* The memory that methods share under this number: made, zeroed and initialised at the first call. */
 etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint8_t **out_data,
                                          etude_error *error);
@@ -37,6 +38,25 @@ uint32_t etude_program_find_shared(const etude_program *program);
 static inline bool etude_program_shares(const etude_program *program, uint32_t buffer) {
   return buffer < 32 && (program->shared_mask & (1u << buffer)) != 0;
 }
+#else
+static inline etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer, uint8_t **out_data,
+                                                       etude_error *error) {
+  (void)program, (void)buffer, (void)out_data, (void)error;
+  return ETUDE_INTERNAL;
+}
+static inline uint64_t etude_program_shared_size(const etude_program *program, uint32_t buffer) {
+  (void)program, (void)buffer;
+  return 0;
+}
+static inline uint32_t etude_program_find_shared(const etude_program *program) {
+  (void)program;
+  return 0;
+}
+static inline bool etude_program_shares(const etude_program *program, uint32_t buffer) {
+  (void)program, (void)buffer;
+  return false;
+}
+#endif
 
 /* Note the state buffers of a method that has been analysed and given its memory, and what the list takes. */
 etude_status etude_method_list_states(etude_method *method, etude_error *error);

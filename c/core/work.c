@@ -4,6 +4,7 @@
 #include "checked.h"
 #include "deps.h"
 
+#ifndef ETUDE_NO_WORK_LIMIT
 /* Work between two questions: about a millisecond of it. */
 #define ASK_EVERY ((uint64_t)1 << 20)
 
@@ -98,3 +99,4 @@ void etude_method_set_interrupt(etude_method *method, bool (*interrupted)(void *
   method->interrupted = interrupted;
   method->interrupted_self = self;
 }
+#endif

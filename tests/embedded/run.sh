@@ -47,6 +47,9 @@ run "$out/portable"
 
 echo "XnnpackBackend (-Os):"
 "$python" "$here/embed.py" "$out/delegated/models.h" q8_linear q8_cnn q8_elementwise q8_dynamic_linear q4_linear_groupwise
-compile "$out/delegated" -Os -DETUDE_BACKEND_XNNPACK -DETUDE_NO_FOLDING -DFIRMWARE_BACKENDS -- \
+# with all left out that docs/embedded.md has, but for texts
+small="-DETUDE_NO_VIEWS -DETUDE_NO_SHARED_STATE -DETUDE_NO_EXTERNAL_DATA -DETUDE_NO_WORK_LIMIT -DETUDE_NO_TRACE -DETUDE_NO_METADATA -DETUDE_NO_NAMES"
+# shellcheck disable=SC2086
+compile "$out/delegated" -Os -DETUDE_BACKEND_XNNPACK -DETUDE_NO_FOLDING $small -DFIRMWARE_BACKENDS -- \
   "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/backends/*.c "$root"/c/backends/xnnpack/*.c "$here/firmware.c"
 run "$out/delegated"
