@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from etude.instructions import Instruction, Value, read_instructions
 from etude.tracing import Event
 
 if TYPE_CHECKING:
+    from etude.etrecord import Record
     from etude.method import Method
 
 Array = np.ndarray[Any, Any]
@@ -136,22 +138,51 @@ class Difference:
     b: Result
     absolute: float
     relative: float
+    label: str | None = None  #: what it is in the model, where records say so
 
     def __str__(self) -> str:
-        return f"{self.a.instruction} {self.a.name}: {self.absolute:.3g} apart, {self.relative:.3g} of the largest ({self.a.summary})"
+        label = f" ({self.label})" if self.label is not None else ""
+        apart = f"{self.absolute:.3g} apart, {self.relative:.3g} of the largest"
+        return f"{self.a.instruction} {self.a.name}{label}: {apart} ({self.a.summary})"
 
 
-def compare(a: Sequence[Result], b: Sequence[Result]) -> list[Difference]:
-    """Pairs of results of two runs, in order: the same operators with results of the same shape, as far as both have them."""
+def compare(a: Sequence[Result], b: Sequence[Result], records: tuple[Record, Record] | None = None) -> list[Difference]:
+    """Pairs of results of two runs, in order, as far as both have them.
+
+    With the ETRecords of both, results of the same operator of the model belong together, whatever instructions and delegates they
+    come from: of a delegate its one result, which is that of the last operator in it. Without, the same operators with results of
+    the same shape do.
+    """
+    if records is not None:
+        return _compare_labels(a, b, records)
     keys = [[(r.name, r.summary.shape, r.run) for r in side] for side in (a, b)]
     matcher = difflib.SequenceMatcher(None, keys[0], keys[1], autojunk=False)
     return [_difference(a[i + k], b[j + k]) for i, j, size in matcher.get_matching_blocks() for k in range(size)]
 
 
-def _difference(a: Result, b: Result) -> Difference:
+def _compare_labels(a: Sequence[Result], b: Sequence[Result], records: tuple[Record, Record]) -> list[Difference]:
+    first, second = (_by_label(side, record) for side, record in zip((a, b), records))
+    return [
+        _difference(result, second[key], key[0])
+        for key, result in first.items()
+        if key in second and result.summary.shape == second[key].summary.shape
+    ]
+
+
+def _by_label(results: Sequence[Result], record: Record) -> dict[tuple[str, int], Result]:
+    """The last result of each operator of the model, by its label and the run of a loop."""
+    counts = Counter((r.instruction, r.run) for r in results)
+    return {
+        (label, r.run): r
+        for r in results
+        if counts[r.instruction, r.run] == 1 and (label := record.label(r.instruction)) is not None
+    }
+
+
+def _difference(a: Result, b: Result, label: str | None = None) -> Difference:
     assert a.array is not None and b.array is not None
     absolute, relative = distance(a.array, b.array)
-    return Difference(a, b, absolute, relative)
+    return Difference(a, b, absolute, relative, label)
 
 
 def distance(a: Array, b: Array) -> tuple[float, float]:

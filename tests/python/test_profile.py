@@ -237,6 +237,51 @@ def test_compare(tmp_path):
     assert command("compare", right, tmp_path / "golden.npz")[0] == 2
 
 
+RECORDS = CORPUS.parent / "data/records"
+
+
+def with_records(other, *more):
+    files = [RECORDS / "portable.pte", RECORDS / f"{other}.pte", "--etrecord", RECORDS / "portable.etrecord"]
+    given = ["--other-etrecord", RECORDS / f"{other}.etrecord", "--input", f"0={RECORDS / 'x.npy'}"]
+    status, out, err = command("compare", *files, *given, *more)
+    return status, json.loads(out) if "--json" in more else out, err
+
+
+def test_portable_and_delegated_are_matched_by_debug_handles():
+    status, report, _ = with_records("delegated", "--json", "--all")
+    # the first delegate ends in the sigmoid, the second is the linear layer; mean and cumsum are instructions in both
+    assert status == 0 and [(r["label"], r["name"], r["other_name"]) for r in report["apart"]] == [
+        ("sigmoid", "aten::sigmoid.out", "XnnpackBackend"), ("mean", "aten::mean.out", "aten::mean.out"),
+        ("linear: linear", "aten::addmm.out", "XnnpackBackend"), ("cumsum", "aten::cumsum.out", "aten::cumsum.out"),
+    ]  # fmt: skip
+    assert report["equal"] and all(r["relative"] < 1e-5 for r in report["apart"])
+
+
+def test_float_and_quantised_are_matched_by_what_their_operators_are_in_the_model():
+    status, report, _ = with_records("quantised", "--json", "--all", "--rtol", 0.01)
+    found = {r["label"]: r for r in report["apart"]}
+    assert status == 0 and {"first: conv2d", "sigmoid", "mean", "cumsum"} <= set(found)
+    assert all(0 < r["relative"] < 0.01 for r in found.values())  # int8 is that close
+    assert found["mean"]["instruction"] != found["mean"]["other_instruction"]
+    assert with_records("quantised")[0] == 1  # but no closer
+
+
+def test_records_are_needed_of_both_and_must_be_some(tmp_path):
+    files = [RECORDS / "portable.pte", RECORDS / "delegated.pte"]
+    assert command("compare", *files, "--etrecord", RECORDS / "portable.etrecord")[0] == 2
+    (tmp_path / "bad").write_bytes(b"PK")
+    status, _, err = command("compare", *files, "--etrecord", tmp_path / "bad", "--other-etrecord", tmp_path / "bad")
+    assert status == 2 and "no ETRecord" in err
+
+
+def test_compare_takes_either_program_from_stdin():
+    content = LENET.read_bytes()
+    for order in (("-", LENET), (LENET, "-")):
+        status, out, _ = command("compare", *order, "--json", stdin=content)
+        assert status == 0 and json.loads(out)["equal"] is True
+    assert command("compare", "-", "-")[0] == 2
+
+
 def test_sizes_and_pipes(tmp_path):
     status, out, _ = command("inspect", LENET, "--sizes")
     assert status == 0 and "constants: 16, 57,960 bytes" in out and "48,000  float32 [40, 300]" in out
