@@ -8,6 +8,8 @@ Users of `executorch.runtime` find their names here: `Runtime`, `Program`, `Meth
 `OperatorRegistry` and `Verification` are used in the same way.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from etude._lib import lib as _lib
 from etude._lib import text as _text
 from etude._option_rows import OptionMap
@@ -38,7 +40,6 @@ from etude.metadata import ExternalData, MemoryReport, MethodMeta, TensorInfo, V
 from etude.method import Method
 from etude.operators import KernelContext, OperatorRegistry
 from etude.options import Explanation, Option, Options, OptionTable
-from etude.profiling import LoadProfile, LoadRow, Profile, ProfileRow, profile, profile_load
 from etude.program import Program, Segment
 from etude.registry import BackendRegistry, Check, PluginLibrary, RegisteredBackend
 from etude.runtime import Runtime, kernel, load
@@ -47,6 +48,9 @@ from etude.state import State
 from etude.tracing import Event
 
 __version__ = _text(_lib.etude_version())
+
+if TYPE_CHECKING:
+    from etude.profiling import LoadProfile, LoadRow, Profile, ProfileRow, profile, profile_load
 
 __all__ = [
     "Backend",
@@ -110,3 +114,15 @@ __all__ = [
     "profile",
     "profile_load",
 ]
+
+_LATER = ("LoadProfile", "LoadRow", "Profile", "ProfileRow", "profile", "profile_load")
+
+
+def __getattr__(name: str) -> Any:
+    """What `etude.profiling` has, imported when first asked for: it would be a third of the time that importing this package takes."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from etude import profiling  # noqa: PLC0415  see above
+
+    value = globals()[name] = getattr(profiling, name)
+    return value
