@@ -2,6 +2,7 @@
 #include "args.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "dtype.h"
 
@@ -64,12 +65,38 @@ etude_status etude_arg_bool(etude_kernel_context *ctx, etude_value *const *args,
   return ETUDE_OK;
 }
 
+#if ETUDE_SMALL
+/* By the bits, which costs less code than a library for doubles. */
+static int64_t truncate(double value) {
+  const int64_t whole = etude_double_to_int64(value);
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if (whole != INT64_MIN) return whole;
+  return bits << 1 > UINT64_C(0x7ff) << 53 ? 0 : bits >> 63 != 0 ? INT64_MIN : INT64_MAX; /* nan: 0 */
+}
+
+static double real_of(int64_t value) {
+  uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  uint64_t bits = value < 0 ? UINT64_C(1) << 63 : 0;
+  uint32_t exponent = 1075;
+  double result;
+  if (value == 0) return 0;
+  for (; magnitude >> 53 != 0; magnitude >>= 1) ++exponent; /* cut, not rounded: beyond 2^53 numbers are rare here */
+  for (; magnitude >> 52 == 0; magnitude <<= 1) --exponent;
+  bits |= (uint64_t)exponent << 52 | (magnitude & ((UINT64_C(1) << 52) - 1));
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+#else
+static double real_of(int64_t value) { return (double)value; }
+
 static int64_t truncate(double value) {
   if (value != value) return 0;
   if (value >= 9223372036854775808.0) return INT64_MAX;
   if (value < -9223372036854775808.0) return INT64_MIN;
   return (int64_t)value;
 }
+#endif
 
 etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_scalar *out) {
   const etude_value *value = args[index];
@@ -77,11 +104,11 @@ etude_status etude_arg_scalar(etude_kernel_context *ctx, etude_value *const *arg
   switch (value->tag) {
     case ETUDE_VALUE_INT:
       out->i = value->as.int_value;
-      out->d = (double)out->i;
+      out->d = real_of(out->i);
       return ETUDE_OK;
     case ETUDE_VALUE_BOOL:
       out->i = value->as.bool_value ? 1 : 0;
-      out->d = (double)out->i;
+      out->d = value->as.bool_value ? 1.0 : 0.0;
       return ETUDE_OK;
     case ETUDE_VALUE_DOUBLE:
       out->d = value->as.double_value;
@@ -123,6 +150,7 @@ static double greatest(int32_t dtype) {
 }
 
 bool etude_scalar_fits(const etude_scalar *scalar, int32_t dtype) {
+  if (ETUDE_SMALL) return true; /* conversions are defined for all numbers */
   const double limit = greatest(dtype);
   const double d = scalar->d;
   if (dtype == ETUDE_BOOL || etude_dtype_is_complex(dtype)) return true;

@@ -4,9 +4,19 @@
 
 #include "etude/kernel.h"
 
+/* 1: small code rather than fast code, for machines with little flash. */
+#ifndef ETUDE_SMALL
+#define ETUDE_SMALL 0
+#endif
+
 /* Define a kernel, or only declare it: KERNEL(etude_aten_relu_out) { ... } */
+#ifndef ETUDE_KERNEL_LINKAGE
+#define ETUDE_KERNEL_LINKAGE /* static, where everything is one file */
+#endif
 #define KERNEL(function)                                                                          \
+  ETUDE_KERNEL_LINKAGE                                                                            \
   etude_status function(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count); \
+  ETUDE_KERNEL_LINKAGE                                                                            \
   etude_status function(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count)
 
 /* Return the status of a failed call from the kernel. */

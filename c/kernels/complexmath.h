@@ -72,6 +72,7 @@ etude_complex etude_complex_tanh(etude_complex a);
     R *const to = out;                                                                   \
     const etude_complex *const x = in[0];                                                \
     (void)p;                                                                             \
+    if (!ETUDE_HAS_LOOP_etude_complex) return;                                           \
     setup
 #define ETUDE_COMPLEX_LOOP_1(name, R, setup, expression) \
   ETUDE_COMPLEX_LOOP_HEAD(name, R, setup)                \

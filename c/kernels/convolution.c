@@ -154,11 +154,17 @@ etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *
 typedef struct total {
   double real;
   uint64_t whole;
+  float single; /* of floats in small builds */
 } total;
+
+#define IS_WHOLE(c) ((ETUDE_DTYPES & ETUDE_INTS) != 0 && (c)->whole)
+#define IS_SINGLE(c) (ETUDE_SMALL && ((ETUDE_DTYPES & ~(1u << ETUDE_FLOAT)) == 0 || (c)->dtype == ETUDE_FLOAT))
 
 static void add_products(const etude_conv *c, size_t in, size_t weight, size_t weight_step, total *sum) {
   for (size_t ic = 0; ic < c->in_channels; ++ic, in += c->in.channel, weight += weight_step) {
-    if (c->whole) {
+    if (IS_SINGLE(c)) {
+      sum->single += ((const float *)(void *)c->in.data)[in] * ((const float *)(void *)c->weight.data)[weight];
+    } else if (IS_WHOLE(c)) {
       sum->whole += (uint64_t)etude_element_int(c->in.data, c->dtype, in) *
                     (uint64_t)etude_element_int(c->weight.data, c->dtype, weight);
     } else {
@@ -198,17 +204,22 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_conv *c) {
   for (size_t n = 0; n < c->batch; ++n) {
     for (size_t oc = 0; oc < channels; ++oc) {
       TRY(etude_kernel_work(ctx, etude_steps(places, taps)));
-      total bias = {0.0, 0};
-      if (c->bias != NULL && c->whole) bias.whole = (uint64_t)etude_element_int(c->bias, c->dtype, oc * c->bias_stride);
-      if (c->bias != NULL && !c->whole) bias.real = etude_element_double(c->bias, c->dtype, oc * c->bias_stride);
+      total bias = {0.0, 0, 0.0f};
+      if (c->bias != NULL && IS_SINGLE(c)) bias.single = ((const float *)(void *)c->bias)[oc * c->bias_stride];
+      if (c->bias != NULL && IS_WHOLE(c))
+        bias.whole = (uint64_t)etude_element_int(c->bias, c->dtype, oc * c->bias_stride);
+      if (c->bias != NULL && !IS_WHOLE(c) && !IS_SINGLE(c))
+        bias.real = etude_element_double(c->bias, c->dtype, oc * c->bias_stride);
       for (size_t place = 0; place < places; ++place) {
         const size_t w = place % c->out.sizes[2], rest = place / c->out.sizes[2];
         const size_t at[3] = {rest / c->out.sizes[1], rest % c->out.sizes[1], w};
-        total sum = {0.0, bias.whole};
+        total sum = {0.0, bias.whole, 0.0f};
         plain_sum(c, n, oc / c->out_channels, oc % c->out_channels, at, &sum);
         size_t out = n * c->out.batch + oc * c->out.channel;
         for (uint32_t d = 0; d < 3; ++d) out += at[d] * c->out.strides[d];
-        if (c->whole) {
+        if (IS_SINGLE(c)) {
+          ((float *)(void *)c->out.data)[out] = bias.single + sum.single;
+        } else if (IS_WHOLE(c)) {
           etude_element_set_int(c->out.data, c->dtype, out, (int64_t)sum.whole);
         } else {
           etude_element_set_double(c->out.data, c->dtype, out, bias.real + sum.real);
@@ -250,7 +261,7 @@ static void turn(etude_conv *c) {
 static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
   bool done = false;
   turn(c);
-  if (c->dtype != ETUDE_DOUBLE && !c->whole) {
+  if (!ETUDE_SMALL && c->dtype != ETUDE_DOUBLE && !c->whole) {
     TRY(etude_conv_depthwise(ctx, c, &done));
     if (!done) TRY(etude_conv_planes(ctx, c, &done));
     if (!done) TRY(etude_conv_image(ctx, c, &done));

@@ -2,6 +2,7 @@
    and to those only, not one for each pair of types. A type that is not real reads as nothing and writes nothing;
    callers refuse such types before. */
 #include "dtype.h"
+#include "args.h"
 
 /* Elements that a conversion through a compute type handles at a time. */
 enum { RUN = 128 };
@@ -9,17 +10,19 @@ enum { RUN = 128 };
 int32_t etude_dtype_promote(int32_t a, int32_t b) {
   /* uint8 with a signed type: the smallest signed type that holds both. */
   static const int8_t with_byte[] = {ETUDE_BYTE, ETUDE_SHORT, ETUDE_SHORT, ETUDE_INT, ETUDE_LONG};
-  if (!etude_dtype_is_number(a) || !etude_dtype_is_number(b)) return ETUDE_NO_DTYPE;
+  const uint32_t numbers = (uint32_t)ETUDE_REALS | ETUDE_COMPLEXES; /* also where those are no tensors */
+  if (!etude_dtype_among(a, numbers) || !etude_dtype_among(b, numbers)) return ETUDE_NO_DTYPE;
   if (a == b || b == ETUDE_BOOL) return a;
   if (a == ETUDE_BOOL) return b;
   if (etude_dtype_is_complex(a) || etude_dtype_is_complex(b)) {
     return etude_dtype_with_parts(etude_dtype_promote(etude_dtype_part(a), etude_dtype_part(b)));
   }
-  if (etude_dtype_is_float(a) && etude_dtype_is_float(b)) {
+  const bool a_is_float = etude_dtype_among(a, ETUDE_FLOATS), b_is_float = etude_dtype_among(b, ETUDE_FLOATS);
+  if (a_is_float && b_is_float) {
     return a == ETUDE_DOUBLE || b == ETUDE_DOUBLE ? ETUDE_DOUBLE : ETUDE_FLOAT; /* half with bfloat16: float */
   }
-  if (etude_dtype_is_float(a)) return a;
-  if (etude_dtype_is_float(b)) return b;
+  if (a_is_float) return a;
+  if (b_is_float) return b;
   if (a > ETUDE_LONG || b > ETUDE_LONG) return ETUDE_NO_DTYPE;
   if (a == ETUDE_BYTE) return with_byte[b];
   if (b == ETUDE_BYTE) return with_byte[a];
@@ -68,10 +71,15 @@ DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
 #pragma GCC optimize("no-tree-vectorize,no-version-loops-for-strides")
 #endif
 
+/* Besides the types of tensors: numbers among the arguments are loaded, and kernels compute in float. */
+#define IS_STORED(code) (ETUDE_HAS_DTYPE(code) || (code) == ETUDE_FLOAT)
+#define IS_LOADED(code) (IS_STORED(code) || (code) == ETUDE_LONG || (code) == ETUDE_DOUBLE || (code) == ETUDE_BOOL)
+
 /* A case of a loader or storer: `value` is an expression of v, the element it reads. */
 #define LOAD(code, stored, value)        \
   case code: {                           \
     const stored *in = data;             \
+    if (!IS_LOADED(code)) break;         \
     for (size_t i = 0; i < count; ++i) { \
       const stored v = in[i * stride];   \
       out[i] = value;                    \
@@ -79,7 +87,7 @@ DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
     break;                               \
   }
 
-#define LOADER(linkage, name, computed, FROM_REAL)                                                 \
+#define LOADER(linkage, name, computed, FROM_REAL, FROM_LONG)                                      \
   linkage void name(computed *out, const void *data, int32_t dtype, size_t stride, size_t count) { \
     switch (dtype) {                                                                               \
       LOAD(ETUDE_BOOL, uint8_t, (computed)(v != 0))                                                \
@@ -87,7 +95,7 @@ DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
       LOAD(ETUDE_CHAR, int8_t, (computed)v)                                                        \
       LOAD(ETUDE_SHORT, int16_t, (computed)v)                                                      \
       LOAD(ETUDE_INT, int32_t, (computed)v)                                                        \
-      LOAD(ETUDE_LONG, int64_t, (computed)v)                                                       \
+      LOAD(ETUDE_LONG, int64_t, FROM_LONG(v))                                                      \
       LOAD(ETUDE_UINT16, uint16_t, (computed)v)                                                    \
       LOAD(ETUDE_UINT32, uint32_t, (computed)v)                                                    \
       LOAD(ETUDE_UINT64, uint64_t, (computed)v)                                                    \
@@ -101,10 +109,13 @@ DENSE(int64s_to_int32s, , int64_t, int32_t, (int32_t))
 
 #define TO_FLOAT(x) (float)(x)
 #define TO_DOUBLE(x) (double)(x)
-#define TO_INT64(x) etude_double_to_int64((double)(x))
-LOADER(static, load_floats, float, TO_FLOAT)
-LOADER(, etude_load_doubles, double, TO_DOUBLE)
-LOADER(static, load_ints, int64_t, TO_INT64)
+#define TO_INT64(x) (sizeof(x) == sizeof(float) ? etude_float_to_int64((float)(x)) : etude_double_to_int64((double)(x)))
+#define FLOAT_OF_LONG(x) etude_int64_to_float(x)
+#define DOUBLE_OF_LONG(x) (double)(x)
+#define INT64_OF_LONG(x) (x)
+LOADER(static, load_floats, float, TO_FLOAT, FLOAT_OF_LONG)
+LOADER(, etude_load_doubles, double, TO_DOUBLE, DOUBLE_OF_LONG)
+LOADER(static, load_ints, int64_t, TO_INT64, INT64_OF_LONG)
 
 /* The upper half of the range takes the way of the lower one. */
 static uint64_t double_to_uint64(double value) {
@@ -113,16 +124,19 @@ static uint64_t double_to_uint64(double value) {
   return (uint64_t)etude_double_to_int64(value - 9223372036854775808.0) + top;
 }
 
+static uint64_t float_to_uint64(float value) { return double_to_uint64((double)value); }
+
 #define STORE(code, stored, value)       \
   case code: {                           \
     stored *out = data;                  \
+    if (!IS_STORED(code)) break;         \
     for (size_t i = 0; i < count; ++i) { \
       out[i * stride] = (stored)(value); \
     }                                    \
     break;                               \
   }
 
-#define STORER(linkage, name, computed, TO_INT, TO_LONG, TO_ULONG)                                    \
+#define STORER(linkage, name, computed, TO_INT, TO_LONG, TO_ULONG, TO_REAL)                           \
   linkage void name(void *data, int32_t dtype, size_t stride, const computed *values, size_t count) { \
     switch (dtype) {                                                                                  \
       STORE(ETUDE_BOOL, uint8_t, values[i] != 0)                                                      \
@@ -136,22 +150,22 @@ static uint64_t double_to_uint64(double value) {
       STORE(ETUDE_UINT64, uint64_t, TO_ULONG(values[i]))                                              \
       STORE(ETUDE_HALF, uint16_t, etude_float_to_half((float)values[i]))                              \
       STORE(ETUDE_BFLOAT16, uint16_t, etude_float_to_bfloat16((float)values[i]))                      \
-      STORE(ETUDE_FLOAT, float, values[i])                                                            \
+      STORE(ETUDE_FLOAT, float, TO_REAL(values[i]))                                                   \
       STORE(ETUDE_DOUBLE, double, values[i])                                                          \
       default: break;                                                                                 \
     }                                                                                                 \
   }
 
-STORER(static, store_floats, float, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
-STORER(, etude_store_doubles, double, etude_double_to_int32, etude_double_to_int64, double_to_uint64)
-STORER(static, store_ints, int64_t, , , )
+STORER(static, store_floats, float, etude_float_to_int32, etude_float_to_int64, float_to_uint64, )
+STORER(, etude_store_doubles, double, etude_double_to_int32, etude_double_to_int64, double_to_uint64, )
+STORER(static, store_ints, int64_t, , , , etude_int64_to_float)
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
 
 void etude_load_floats(float *out, const void *data, int32_t dtype, size_t stride, size_t count) {
-  if (stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
+  if (ETUDE_SMALL || stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
     load_floats(out, data, dtype, stride, count);
   } else if (dtype == ETUDE_FLOAT) {
     memmove(out, data, count * sizeof *out);
@@ -163,7 +177,9 @@ void etude_load_floats(float *out, const void *data, int32_t dtype, size_t strid
 }
 
 void etude_load_ints(int64_t *out, const void *data, int32_t dtype, size_t stride, size_t count) {
-  if (stride == 1 && dtype == ETUDE_LONG) {
+  if (ETUDE_SMALL) {
+    load_ints(out, data, dtype, stride, count);
+  } else if (stride == 1 && dtype == ETUDE_LONG) {
     memmove(out, data, count * sizeof *out);
   } else if (stride == 1 && dtype == ETUDE_INT) {
     int32s_to_int64s(out, data, count);
@@ -173,7 +189,7 @@ void etude_load_ints(int64_t *out, const void *data, int32_t dtype, size_t strid
 }
 
 void etude_store_floats(void *data, int32_t dtype, size_t stride, const float *values, size_t count) {
-  if (stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
+  if (ETUDE_SMALL || stride != 1 || etude_dtype_compute(dtype) != ETUDE_FLOAT) {
     store_floats(data, dtype, stride, values, count);
   } else if (dtype == ETUDE_FLOAT) {
     memmove(data, values, count * sizeof *values);
@@ -185,7 +201,9 @@ void etude_store_floats(void *data, int32_t dtype, size_t stride, const float *v
 }
 
 void etude_store_ints(void *data, int32_t dtype, size_t stride, const int64_t *values, size_t count) {
-  if (stride == 1 && dtype == ETUDE_LONG) {
+  if (ETUDE_SMALL) {
+    store_ints(data, dtype, stride, values, count);
+  } else if (stride == 1 && dtype == ETUDE_LONG) {
     memmove(data, values, count * sizeof *values);
   } else if (stride == 1 && dtype == ETUDE_INT) {
     int64s_to_int32s(data, values, count);
@@ -208,6 +226,7 @@ static void convert_run(void *out, int32_t out_dtype, size_t out_stride, const v
       etude_store_floats(out, out_dtype, out_stride, buffer.floats, count);
       return;
     case ETUDE_DOUBLE:
+      if (!ETUDE_HAS_DTYPE(ETUDE_DOUBLE) && !ETUDE_ROUNDS_NUMBERS) return;
       etude_load_doubles(buffer.doubles, in, in_dtype, in_stride, count);
       etude_store_doubles(out, out_dtype, out_stride, buffer.doubles, count);
       return;
@@ -281,7 +300,7 @@ void etude_dtype_convert(void *out, int32_t out_dtype, size_t out_stride, const 
     const size_t run = count < RUN ? count : RUN;
     if (etude_dtype_is_complex(in_dtype) || etude_dtype_is_complex(out_dtype)) {
       convert_complex_run(to, out_dtype, out_stride, from, in_dtype, in_stride, run);
-    } else if (in_dtype == ETUDE_UINT64 && etude_dtype_is_float(out_dtype)) {
+    } else if (ETUDE_HAS_DTYPE(ETUDE_UINT64) && in_dtype == ETUDE_UINT64 && etude_dtype_is_float(out_dtype)) {
       convert_uint64_run(to, out_dtype, out_stride, from, in_stride, run);
     } else {
       convert_run(to, out_dtype, out_stride, from, in_dtype, in_stride, run);

@@ -70,7 +70,7 @@ static bool has_zero(const etude_operand *operand, int32_t common) {
 /* 0 bool, 1 integer, 2 float, 3 complex. */
 static int category(int32_t dtype) {
   if (etude_dtype_is_complex(dtype)) return 3;
-  return etude_dtype_is_float(dtype) ? 2 : dtype == ETUDE_BOOL ? 0 : 1;
+  return etude_dtype_among(dtype, ETUDE_FLOATS) ? 2 : dtype == ETUDE_BOOL ? 0 : 1;
 }
 
 static int32_t promote_present(int32_t a, int32_t b) {
@@ -130,8 +130,9 @@ typedef struct walk {
 /* A loop over real numbers reads nothing of complex ones. */
 static etude_status check_seen(etude_kernel_context *ctx, const etude_map *map) {
   for (uint32_t k = 0; k < map->count; ++k) {
-    if (etude_dtype_is_complex(map->seen_as[k]) ? etude_dtype_is_number(map->in[k].dtype)
-                                                : etude_dtype_is_real(map->in[k].dtype)) {
+    const uint32_t reals = ETUDE_REALS; /* numbers, too, which tensors need not be */
+    if (etude_dtype_among(map->in[k].dtype,
+                          etude_dtype_is_complex(map->seen_as[k]) ? reals | ETUDE_COMPLEXES : reals)) {
       continue;
     }
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "not defined for %y", (int)map->in[k].dtype);
@@ -224,6 +225,9 @@ static void spread(void *to, size_t size, size_t count) {
   }
 }
 
+#define HAS_WHOLE ETUDE_HAS_LOOP_int64_t
+#define HAS_COMPLEX ETUDE_HAS_LOOP_etude_complex
+
 /* Load a dense, strided or repeated piece as the type that the loop sees. */
 static void load(void *to, int32_t seen_as, const void *data, int32_t dtype, size_t stride, size_t count) {
   if (stride == 0) {
@@ -233,10 +237,17 @@ static void load(void *to, int32_t seen_as, const void *data, int32_t dtype, siz
   }
   switch (seen_as) {
     case ETUDE_FLOAT: etude_load_floats(to, data, dtype, stride, count); return;
-    case ETUDE_DOUBLE: etude_load_doubles(to, data, dtype, stride, count); return;
-    case ETUDE_LONG: etude_load_ints(to, data, dtype, stride, count); return;
-    case ETUDE_COMPLEX_DOUBLE: etude_load_complexes(to, data, dtype, stride, count); return;
-    default: etude_dtype_convert(to, ETUDE_BOOL, 1, data, dtype, stride, count);
+    case ETUDE_DOUBLE:
+      if (ETUDE_HAS_DTYPE(ETUDE_DOUBLE)) etude_load_doubles(to, data, dtype, stride, count);
+      return;
+    case ETUDE_LONG:
+      if (HAS_WHOLE) etude_load_ints(to, data, dtype, stride, count);
+      return;
+    case ETUDE_COMPLEX_DOUBLE:
+      if (HAS_COMPLEX) etude_load_complexes(to, data, dtype, stride, count);
+      return;
+    default:
+      if (ETUDE_HAS_DTYPE(ETUDE_BOOL)) etude_dtype_convert(to, ETUDE_BOOL, 1, data, dtype, stride, count);
   }
 }
 
@@ -271,7 +282,7 @@ static void gather(const source *s, int32_t dtype, int32_t seen_as, size_t begin
 /* The one element of a repeated source, in all of the run. */
 static void repeat(const etude_map *map, uint32_t k, const source *s, size_t count, etude_run *run) {
   double rounded[2] = {0, 0};
-  if (map->rounded_to == ETUDE_NO_DTYPE) {
+  if (!ETUDE_ROUNDS_NUMBERS || map->rounded_to == ETUDE_NO_DTYPE) {
     load(run, map->seen_as[k], s->data, map->in[k].dtype, 0, count);
     return;
   }
@@ -282,10 +293,17 @@ static void repeat(const etude_map *map, uint32_t k, const source *s, size_t cou
 static void store_as(void *data, int32_t dtype, const etude_run *run, int32_t written, size_t count) {
   switch (written) {
     case ETUDE_FLOAT: etude_store_floats(data, dtype, 1, run->floats, count); return;
-    case ETUDE_DOUBLE: etude_store_doubles(data, dtype, 1, run->doubles, count); return;
-    case ETUDE_LONG: etude_store_ints(data, dtype, 1, run->ints, count); return;
-    case ETUDE_COMPLEX_DOUBLE: etude_store_complexes(data, dtype, 1, run->doubles, count); return;
-    default: etude_dtype_convert(data, dtype, 1, run->bools, ETUDE_BOOL, 1, count);
+    case ETUDE_DOUBLE:
+      if (ETUDE_HAS_DTYPE(ETUDE_DOUBLE)) etude_store_doubles(data, dtype, 1, run->doubles, count);
+      return;
+    case ETUDE_LONG:
+      if (HAS_WHOLE) etude_store_ints(data, dtype, 1, run->ints, count);
+      return;
+    case ETUDE_COMPLEX_DOUBLE:
+      if (HAS_COMPLEX) etude_store_complexes(data, dtype, 1, run->doubles, count);
+      return;
+    default:
+      if (ETUDE_HAS_DTYPE(ETUDE_BOOL)) etude_dtype_convert(data, dtype, 1, run->bools, ETUDE_BOOL, 1, count);
   }
 }
 
@@ -436,7 +454,8 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
   map.loop = loop_for(op, common);
   if (map.loop == NULL) return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "not defined for %y", (int)common);
   const bool empty = operands[0].tensor != NULL && etude_tensor_numel(operands[0].tensor) == 0;
-  if ((op->flags & ETUDE_OP_NONZERO) != 0 && !empty && category(common) < 2 && has_zero(&operands[1], common)) {
+  if (HAS_WHOLE && (op->flags & ETUDE_OP_NONZERO) != 0 && !empty && category(common) < 2 &&
+      has_zero(&operands[1], common)) {
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "integer division by zero");
   }
   map.count = count;
@@ -451,7 +470,7 @@ etude_status etude_op_run(etude_kernel_context *ctx, const etude_op *op, const e
     map.writes = ETUDE_DOUBLE;
     map.result = etude_dtype_part(common);
   }
-  if ((op->flags & ETUDE_OP_PAIRS) != 0) {
+  if (HAS_COMPLEX && (op->flags & ETUDE_OP_PAIRS) != 0) {
     map.writes = ETUDE_COMPLEX_DOUBLE;
     map.result = etude_dtype_with_parts(common);
   }

@@ -102,12 +102,18 @@ etude_status etude_op_call_bools(etude_kernel_context *ctx, etude_value *const *
 
 /* Define a loop over 1, 2 or 3 inputs. The expression sees elements a, b, c of type T and gives an R; `setup` stands
    before the loop and may take values out of p, the params. */
+#define ETUDE_HAS_LOOP_float ((ETUDE_DTYPES & ETUDE_FLOATS) != 0)
+#define ETUDE_HAS_LOOP_double ETUDE_HAS_DTYPE(ETUDE_DOUBLE)
+#define ETUDE_HAS_LOOP_int64_t ((ETUDE_DTYPES & (ETUDE_INTS | 1 << ETUDE_BOOL)) != 0)
+#define ETUDE_HAS_LOOP_uint8_t ETUDE_HAS_DTYPE(ETUDE_BOOL)
+#define ETUDE_HAS_LOOP_etude_complex ((ETUDE_DTYPES & ETUDE_COMPLEXES) != 0)
 #define ETUDE_LOOP_HEAD(name, T, R, setup)                                               \
   static void name(void *out, const void *const *in, size_t count, const void *params) { \
     const etude_scalar *const p = params;                                                \
     R *const to = out;                                                                   \
     const T *const x = in[0];                                                            \
     (void)p;                                                                             \
+    if (!ETUDE_HAS_LOOP_##T) return;                                                     \
     setup
 #define ETUDE_LOOP_1(name, T, R, setup, expression) \
   ETUDE_LOOP_HEAD(name, T, R, setup)                \

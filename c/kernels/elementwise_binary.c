@@ -68,7 +68,7 @@ static etude_status sum(etude_kernel_context *ctx, etude_value *const *args, uin
   }
   const etude_scalar added = {alpha.tag, alpha.i, subtracts ? -alpha.d : alpha.d};
   TRY(etude_check_number(ctx, 2, &added, common));
-  return etude_op_run(ctx, alpha.d == 1 ? plain : scaled, operands, 2, out, &alpha);
+  return etude_op_run(ctx, etude_number_is(alpha.d, 1) ? plain : scaled, operands, 2, out, &alpha);
 }
 
 #define SUM(name, flags, subtracts)                                                                               \

@@ -53,6 +53,7 @@ static void math_float(void *out, const void *const *in, size_t count, const voi
 
 static void math_double(void *out, const void *const *in, size_t count, const void *params) {
   const math_function *f = params;
+  if (!ETUDE_HAS_LOOP_double) return;
   const double *from = in[0];
   double *to = out;
   for (size_t i = 0; i < count; ++i) to[i] = f->on_double(from[i]);
@@ -60,6 +61,7 @@ static void math_double(void *out, const void *const *in, size_t count, const vo
 
 static void math_complex(void *out, const void *const *in, size_t count, const void *params) {
   const math_function *f = params;
+  if (!ETUDE_HAS_LOOP_etude_complex) return;
   const etude_complex *from = in[0];
   etude_complex *to = out;
   for (size_t i = 0; i < count; ++i) to[i] = f->on_complex(from[i]);
@@ -71,10 +73,11 @@ static const etude_op math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, 
 static const etude_op complex_math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, math_complex};
 static const etude_op rounding_op = {math_float, math_double, same_int, 0, NULL};
 
-#define MATH(name, function, op, on_complex)                                    \
-  KERNEL(etude_aten_##name##_out) {                                             \
-    static const math_function functions = {function##f, function, on_complex}; \
-    return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions);        \
+#define MATH(name, function, op, on_complex)                                                   \
+  KERNEL(etude_aten_##name##_out) {                                                            \
+    static const math_function functions = {function##f, ETUDE_HAS_LOOP_double ? function : 0, \
+                                            ETUDE_HAS_LOOP_etude_complex ? on_complex : 0};    \
+    return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions);                       \
   }
 
 MATH(acos, acos, complex_math_op, etude_complex_acos)
@@ -85,7 +88,7 @@ MATH(atan, atan, complex_math_op, etude_complex_atan)
 MATH(atanh, atanh, complex_math_op, etude_complex_atanh)
 MATH(cos, cos, complex_math_op, etude_complex_cos)
 MATH(cosh, cosh, complex_math_op, etude_complex_cosh)
-MATH(erfc, erfc, math_op, NULL)
+MATH(erfc, erfc, math_op, 0)
 MATH(exp2, exp2, complex_math_op, etude_complex_exp2)
 MATH(expm1, expm1, complex_math_op, etude_complex_expm1)
 MATH(log, log, complex_math_op, etude_complex_log)
@@ -95,10 +98,10 @@ MATH(log2, log2, complex_math_op, etude_complex_log2)
 MATH(sin, sin, complex_math_op, etude_complex_sin)
 MATH(sinh, sinh, complex_math_op, etude_complex_sinh)
 MATH(tan, tan, complex_math_op, etude_complex_tan)
-MATH(ceil, ceil, rounding_op, NULL)
-MATH(floor, floor, rounding_op, NULL)
-MATH(round, nearbyint, rounding_op, NULL)
-MATH(trunc, trunc, rounding_op, NULL)
+MATH(ceil, ceil, rounding_op, 0)
+MATH(floor, floor, rounding_op, 0)
+MATH(round, nearbyint, rounding_op, 0)
+MATH(trunc, trunc, rounding_op, 0)
 
 /* ----- arithmetic ----- */
 

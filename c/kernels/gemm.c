@@ -407,11 +407,36 @@ static void plain_complex(const etude_gemm *g, const size_t batch[2], size_t i, 
 static void load_plain(void *out, const void *from, int32_t dtype, size_t stride, size_t count) {
   if (etude_dtype_is_complex(dtype)) {
     etude_load_complexes(out, from, dtype, stride, count);
-  } else if (dtype == ETUDE_DOUBLE) {
+  } else if (etude_dtype_is_float(dtype)) {
     etude_load_doubles(out, from, dtype, stride, count);
   } else {
     etude_load_ints(out, from, dtype, stride, count);
   }
+}
+
+/* Floats where they lie: small code, and no scratch memory. */
+static etude_status run_in_place(etude_kernel_context *ctx, const etude_gemm *g) {
+  size_t batch[2];
+  SCRATCH_TAKEN(ctx);
+  for (batch[0] = 0; batch[0] < g->batches[0]; ++batch[0]) {
+    for (batch[1] = 0; batch[1] < g->batches[1]; ++batch[1]) {
+      for (size_t i = 0; i < g->m; ++i) {
+        TRY(etude_kernel_work(ctx, etude_steps(g->n, g->k)));
+        for (size_t j = 0; j < g->n; ++j) {
+          float sum = 0.0f;
+          if (g->k != 0) {
+            const float *a = element(&g->a, batch, i, 0);
+            const float *b = element(&g->b, batch, 0, j);
+            for (size_t k = 0; k < g->k; ++k) sum += a[k * g->a.col] * b[k * g->b.row];
+            if (g->base.data != NULL) sum *= (float)g->alpha.d;
+          }
+          if (g->base.data != NULL) sum += (float)g->beta.d * *(const float *)element(&g->base, batch, i, j);
+          *(float *)element(&g->c, batch, i, j) = sum;
+        }
+      }
+    }
+  }
+  return ETUDE_OK;
 }
 
 static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
@@ -434,8 +459,10 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_gemm *g) {
           if (g->k != 0) load_plain(scratch, element(&g->a, batch, i, 0), g->a.dtype, g->a.col, g->k);
           if (is_complex) {
             plain_complex(g, batch, i, j, scratch, col);
+          } else if (etude_dtype_is_float(g->c.dtype)) {
+            plain_double(g, batch, i, j, scratch, col);
           } else {
-            (g->c.dtype == ETUDE_DOUBLE ? plain_double : plain_int)(g, batch, i, j, scratch, col);
+            plain_int(g, batch, i, j, scratch, col);
           }
         }
       }
@@ -486,7 +513,10 @@ etude_status etude_gemm_run(etude_kernel_context *ctx, const etude_gemm *gemm) {
   plan p;
   if (g.m == 0 || g.n == 0 || g.batches[0] == 0 || g.batches[1] == 0) return ETUDE_OK;
   if (g.k > SIZE_MAX / 1024) return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "inner dimension %z is too large", g.k);
-  if (g.c.dtype == ETUDE_DOUBLE || !etude_dtype_is_float(g.c.dtype)) return run_plain(ctx, &g);
+  if (ETUDE_SMALL && ((ETUDE_DTYPES & ~(1u << ETUDE_FLOAT)) == 0 || g.c.dtype == ETUDE_FLOAT)) {
+    return run_in_place(ctx, &g);
+  }
+  if (ETUDE_SMALL || g.c.dtype == ETUDE_DOUBLE || !etude_dtype_is_float(g.c.dtype)) return run_plain(ctx, &g);
   if (g.base.data != NULL && g.beta.d != 1.0 && g.c.dtype == ETUDE_FLOAT && !etude_kernel_is_asked(ctx)) scale_base(&g);
   if (g.k == 0) g.a = g.b = g.c; /* not read, but pointed into */
   flip(&g);

@@ -1,8 +1,9 @@
-/* The table of portable kernels: kernels.inc has one line per operator. */
+/* The table of portable kernels: kernels.inc has one line per operator. A build for known programs has their operators alone. */
 #include "args.h"
 #include "convolution.h"
 #include "etude/builtin.h"
 
+#ifndef ETUDE_KERNEL_LIST
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
 #define ETUDE_OPERATOR_TRAITS(name, function, traits) \
   KERNEL(function);                                   \
@@ -10,6 +11,7 @@
 #include "kernels.inc"
 #undef ETUDE_OPERATOR
 #undef ETUDE_OPERATOR_TRAITS
+#endif
 
 /* The dtypes that kernels take, results included: what a program is refused for before it is run. */
 #define DTYPE(name) ETUDE_DTYPE_BIT(ETUDE_##name)
@@ -38,6 +40,9 @@ TRAITS(numbers, NUMBERS)
 const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask, NULL};
 const etude_kernel_traits etude_convolution_traits = {
     (uint32_t)sizeof(etude_kernel_traits), 0, FLOATS | WHOLE, 0, etude_kernel_ask, etude_convolution_prepare};
+#ifdef ETUDE_KERNEL_LIST
+#include "kernel_list.inc" /* made of the list that the build was given */
+#else
 static const etude_kernel_traits linear = {(uint32_t)sizeof linear, ETUDE_KERNEL_LINEAR, 0, 0, NULL, NULL};
 
 static const etude_kernel portable_kernels[] = {
@@ -47,6 +52,7 @@ static const etude_kernel portable_kernels[] = {
 #undef ETUDE_OPERATOR
 #undef ETUDE_OPERATOR_TRAITS
 };
+#endif
 
 const etude_kernel *etude_portable_kernels(uint32_t *out_count) {
   *out_count = (uint32_t)(sizeof portable_kernels / sizeof portable_kernels[0]);

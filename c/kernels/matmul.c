@@ -79,7 +79,7 @@ static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, co
       TRY(etude_check_number(ctx, 4, alpha, a->scalar_type));
     }
     TRY(broadcast(ctx, base, out, &g.base));
-    if (beta->d == 0.0) g.base.data = NULL; /* not even its nans count then */
+    if (etude_number_is(beta->d, 0)) g.base.data = NULL; /* not even its nans count then */
     g.beta = *beta;
     g.alpha = *alpha;
   }

@@ -86,7 +86,7 @@ static inline bool count_window(const pool *p, const window *rows, const window 
 }
 
 static int64_t average_of_int64_t(uint64_t sum, int64_t divisor) { return etude_int_divide((int64_t)sum, divisor); }
-static float average_of_float(float sum, int64_t divisor) { return sum / (float)divisor; }
+static float average_of_float(float sum, int64_t divisor) { return sum / etude_int64_to_float(divisor); }
 static double average_of_double(double sum, int64_t divisor) { return sum / (double)divisor; }
 
 /* Average: a row of averages. Largest: a row of largest elements and their places in the plane; nan is largest, and
@@ -179,7 +179,7 @@ static bool has_chunks(const pool *p) {
 }
 
 static void largest_row(const pool *p, const float *plane, int64_t oh, float *out, int64_t *indices) {
-  if (!has_chunks(p)) {
+  if (ETUDE_SMALL || !has_chunks(p)) {
     largest_float(p, plane, oh, out, indices);
     return;
   }
@@ -197,8 +197,12 @@ typedef struct room {
   int64_t *indices;
 } room;
 
+/* What is read is read as one of these; all else is converted. */
+#define READS(dtype) ((ETUDE_INPUT_DTYPES >> (dtype) & 1u) != 0)
+#define CONVERTS ((ETUDE_INPUT_DTYPES & ~(1u << ETUDE_FLOAT | 1u << ETUDE_DOUBLE | 1u << ETUDE_LONG)) != 0)
+
 static void pool_row(const pool *p, const void *plane, int64_t oh, const room *r) {
-  switch (p->compute) {
+  switch (etude_dtype_compute_among(p->compute, ETUDE_INPUT_DTYPES)) {
     case ETUDE_FLOAT:
       if (p->indices == NULL) {
         average_float(p, plane, oh, r->values);
@@ -207,6 +211,7 @@ static void pool_row(const pool *p, const void *plane, int64_t oh, const room *r
       }
       break;
     case ETUDE_DOUBLE:
+      if (!READS(ETUDE_DOUBLE)) break;
       if (p->indices == NULL) {
         average_double(p, plane, oh, r->values);
       } else {
@@ -239,11 +244,11 @@ static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
   room found = {NULL, scratch + p->values_at, NULL};
   const room *r = &found;
   if (p->indices != NULL) found.indices = (int64_t *)(void *)(scratch + p->indices_at);
-  if (p->in->scalar_type != p->compute) found.plane = scratch + p->plane_at;
+  if (CONVERTS && p->in->scalar_type != p->compute) found.plane = scratch + p->plane_at;
   const etude_tensor *in = p->in;
   const void *plane = element(in, (size_t)at->offset[0]);
   size_t stride;
-  if (r->plane != NULL) {
+  if (CONVERTS && r->plane != NULL) {
     etude_view from, to;
     memset(&from, 0, sizeof from);
     from.rank = 2;
@@ -259,7 +264,11 @@ static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
     pool_row(p, plane, oh, r);
     if (p->progress != NULL && p->progress->status != ETUDE_OK) return;
     void *values = out_row(p->out, at->offset[1], oh, &stride);
-    etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
+    if (CONVERTS || READS(ETUDE_DOUBLE) || READS(ETUDE_LONG)) {
+      etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
+    } else {
+      etude_store_floats(values, ETUDE_FLOAT, stride, r->values, (size_t)p->out_sizes[1]);
+    }
     if (p->indices == NULL) continue;
     void *indices = out_row(p->indices, at->offset[2], oh, &stride);
     etude_store_ints(indices, ETUDE_LONG, stride, r->indices, (size_t)p->out_sizes[1]);
@@ -294,12 +303,13 @@ static etude_status find_room(etude_kernel_context *ctx, pool *p) {
 
 /* Steps through all windows, about; INT64_MAX if that is more. */
 static int64_t count_steps(const pool *p) {
-  double steps = (double)etude_tensor_numel(p->out);
+  uint64_t steps = etude_tensor_numel(p->out);
   for (uint32_t d = 0; d < 2; ++d) {
-    const double most = (double)p->in_sizes[d], width = (double)p->kernel[d];
-    steps *= p->place == adaptive_window ? 2.0 + most / (double)p->out_sizes[d] : width < most ? width : most;
+    const int64_t most = p->in_sizes[d], width = p->kernel[d];
+    const int64_t taps = p->place == adaptive_window ? 2 + most / p->out_sizes[d] : width < most ? width : most;
+    steps = etude_steps(steps, (uint64_t)taps);
   }
-  return steps < 9e18 ? (int64_t)steps : INT64_MAX;
+  return steps < INT64_MAX ? (int64_t)steps : INT64_MAX;
 }
 
 /* Fewer take a moment at most: they are counted at once, and divided among threads. */
@@ -313,8 +323,10 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   etude_loop_over(&loop, views, 3);
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
-  p->rows = etude_rows_select();
-  p->simd = etude_simd_select();
+  if (!ETUDE_SMALL) {
+    p->rows = etude_rows_select();
+    p->simd = etude_simd_select();
+  }
   TRY(find_room(ctx, p));
   SCRATCH_TAKEN(ctx);
   const bool few = count_steps(p) < FEW_STEPS;

@@ -309,7 +309,7 @@ static etude_status get_qparams_outs(etude_kernel_context *ctx, etude_value *con
 KERNEL(etude_quantized_choose_qparams) {
   const int32_t one = 1;
   etude_tensor *self, *scale_out, *zero_out;
-  quant_range range;
+  quant_range range = {0, 0, false};
   double eps;
   float low, high, scale;
   int64_t dtype;
@@ -477,7 +477,7 @@ static void write_rows(void *arg, size_t begin, size_t end, size_t worker) {
 static etude_status embed(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t bits) {
   etude_tensor *indices, *out;
   int32_t sizes[ETUDE_MAX_RANK];
-  table t;
+  table t = {NULL, NULL, NULL, 0, 0, 0};
   size_t count;
   if (arg_count != 9) TRY(etude_arg_count(ctx, arg_count, 8));
   TRY(get_table(ctx, args, bits, &t));

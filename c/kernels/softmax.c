@@ -7,6 +7,7 @@
 #include "args.h"
 #include "compute/simd.h"
 #include "dtype.h"
+#include "floatmath.h"
 #include "strided.h"
 
 /* Lines of `count` elements, `stride` apart. */
@@ -14,7 +15,6 @@ typedef struct lines {
   size_t count;
   int32_t in_dtype, out_dtype;
   size_t in_stride, out_stride;
-  bool logarithm;
   char *scratch; /* for each worker a line of the compute type, or NULL where lines are dense floats */
   size_t line_bytes;
   const etude_simd *simd;
@@ -22,7 +22,23 @@ typedef struct lines {
   char *out;
 } lines;
 
+static void softmax_small(float *out, const float *in, size_t count, bool logarithm) {
+  float largest = in[0], sum = 0.0f;
+  for (size_t j = 1; j < count; ++j) largest = in[j] > largest ? in[j] : largest;
+  for (size_t j = 0; j < count; ++j) {
+    const float power = etude_expf(in[j] - largest);
+    sum += power;
+    if (!logarithm) out[j] = power;
+  }
+  if (logarithm) sum = logf(sum);
+  for (size_t j = 0; j < count; ++j) out[j] = logarithm ? (in[j] - largest) - sum : out[j] / sum;
+}
+
 static void softmax_floats(const etude_simd *simd, float *out, const float *in, size_t count, bool logarithm) {
+  if (ETUDE_SMALL) {
+    softmax_small(out, in, count, logarithm);
+    return;
+  }
   const float largest = simd->largest(in, count);
   const double sum = simd->exponentials(logarithm ? NULL : out, in, count, largest);
   if (!logarithm) {
@@ -45,24 +61,27 @@ static void softmax_doubles(double *line, size_t count, bool logarithm) {
   for (size_t j = 0; j < count; ++j) line[j] = logarithm ? line[j] - shift : exp(line[j]) / sum;
 }
 
-static void run_line(void *arg, const etude_cursor *at, size_t worker) {
+static inline void run_line(void *arg, const etude_cursor *at, size_t worker, bool logarithm) {
   const lines *l = arg;
   const etude_simd *simd = l->simd;
   const char *in = l->in + (size_t)at->offset[0] * etude_scalar_size(l->in_dtype);
   char *out = l->out + (size_t)at->offset[1] * etude_scalar_size(l->out_dtype);
   void *line = l->scratch == NULL ? NULL : l->scratch + worker * l->line_bytes;
   if (line == NULL) {
-    softmax_floats(simd, (float *)(void *)out, (const float *)(const void *)in, l->count, l->logarithm);
-  } else if (l->in_dtype == ETUDE_DOUBLE) {
+    softmax_floats(simd, (float *)(void *)out, (const float *)(const void *)in, l->count, logarithm);
+  } else if (ETUDE_HAS_DTYPE(ETUDE_DOUBLE) && l->in_dtype == ETUDE_DOUBLE) {
     etude_load_doubles(line, in, l->in_dtype, l->in_stride, l->count);
-    softmax_doubles(line, l->count, l->logarithm);
+    softmax_doubles(line, l->count, logarithm);
     etude_store_doubles(out, l->out_dtype, l->out_stride, line, l->count);
   } else {
     etude_load_floats(line, in, l->in_dtype, l->in_stride, l->count);
-    softmax_floats(simd, line, line, l->count, l->logarithm);
+    softmax_floats(simd, line, line, l->count, logarithm);
     etude_store_floats(out, l->out_dtype, l->out_stride, line, l->count);
   }
 }
+
+static void softmax_line(void *arg, const etude_cursor *at, size_t worker) { run_line(arg, at, worker, false); }
+static void log_softmax_line(void *arg, const etude_cursor *at, size_t worker) { run_line(arg, at, worker, true); }
 
 static etude_status check_tensors(etude_kernel_context *ctx, const etude_tensor *in, bool to_float,
                                   const etude_tensor *out) {
@@ -78,7 +97,7 @@ static etude_status check_tensors(etude_kernel_context *ctx, const etude_tensor 
   return ETUDE_OK;
 }
 
-static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, bool logarithm) {
+static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, etude_visit line) {
   etude_tensor *in, *out;
   int64_t dim;
   bool to_float;
@@ -107,7 +126,6 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   l.out_stride = (size_t)out_view.strides[d];
   l.in_dtype = in->scalar_type;
   l.out_dtype = out->scalar_type;
-  l.logarithm = logarithm;
   if (l.in_dtype != ETUDE_FLOAT || l.in_stride != 1 || l.out_stride != 1) {
     l.line_bytes = (l.count * (l.in_dtype == ETUDE_DOUBLE ? sizeof(double) : sizeof(float)) + 63) & ~(size_t)63;
     TRY(etude_scratch_array(ctx, etude_kernel_worker_count(ctx), l.line_bytes, &l.scratch));
@@ -118,13 +136,13 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   const etude_view *const views[2] = {&in_view, &out_view};
   etude_loop loop;
   etude_loop_over(&loop, views, 2);
-  l.simd = etude_simd_select();
+  if (!ETUDE_SMALL) l.simd = etude_simd_select();
   l.in = in->data;
   l.out = out->data;
-  etude_loop_parallel(ctx, &loop, 8.0 * (double)l.count, run_line, &l);
+  etude_loop_parallel(ctx, &loop, 8.0 * (double)l.count, line, &l);
   return ETUDE_OK;
 }
 
-KERNEL(etude_aten__softmax_out) { return softmax(ctx, args, arg_count, false); }
+KERNEL(etude_aten__softmax_out) { return softmax(ctx, args, arg_count, softmax_line); }
 
-KERNEL(etude_aten__log_softmax_out) { return softmax(ctx, args, arg_count, true); }
+KERNEL(etude_aten__log_softmax_out) { return softmax(ctx, args, arg_count, log_softmax_line); }

@@ -213,7 +213,16 @@ static void visit_some(void *arg, size_t index, size_t worker) {
   } while (--left > 0);
 }
 
-void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit, void *arg) {
+void etude_loop_visit(const etude_loop *loop, etude_visit visit, void *arg) {
+  etude_cursor at;
+  etude_cursor_start(&at, loop);
+  do {
+    visit(arg, &at, 0);
+  } while (etude_loop_next(loop, loop->rank, &at));
+}
+
+void(etude_loop_parallel)(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit,
+                          void *arg) {
   visits v = {loop, 1, 1, visit, arg};
   for (uint32_t d = 0; d < loop->rank; ++d) v.count *= (size_t)loop->sizes[d];
   if (work < TASK_WORK) v.each = (size_t)(TASK_WORK / (work < 1.0 ? 1.0 : work)) + 1;
@@ -325,6 +334,20 @@ static void transpose_4(char *dst, const char *src, const plane *p) {
                                  (size_t)p->columns);
 }
 
+static void copy_small(char *dst, const char *src, const plane *p, size_t element_size) {
+  for (int64_t r = 0; r < p->rows; ++r) {
+    for (int64_t c = 0; c < p->columns; ++c) {
+      char *to = dst + r * p->dst_row + c * p->dst_column;
+      const char *from = src + r * p->src_row + c * p->src_column;
+      if (element_size == 4) {
+        memcpy(to, from, 4);
+      } else {
+        memmove(to, from, element_size);
+      }
+    }
+  }
+}
+
 typedef void (*plane_routine)(char *dst, const char *src, const plane *p);
 
 /* Rows: size 1, 2, 4, 8, 16. Columns: any, fill, transpose. */
@@ -381,7 +404,9 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop
     memmove(dst, src, element_size);
     return;
   }
-  if (loop->strides[0][loop->rank - 1] == 1 && loop->strides[1][loop->rank - 1] == 0) {
+  if (ETUDE_SMALL) {
+    /* one routine for all */
+  } else if (loop->strides[0][loop->rank - 1] == 1 && loop->strides[1][loop->rank - 1] == 0) {
     routine = plane_routines[size_row(element_size)][1];
   } else if (loop->strides[0][loop->rank - 1] != 1 || loop->strides[1][loop->rank - 1] != 1) {
     routine = plane_routines[size_row(element_size)][find_transposition(loop) ? 2 : 0];
@@ -392,7 +417,9 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop
   do {
     char *to = (char *)dst + at.offset[0] * size;
     const char *from = (const char *)src + at.offset[1] * size;
-    if (routine == NULL) {
+    if (ETUDE_SMALL && (p.dst_column != size || p.src_column != size)) {
+      copy_small(to, from, &p, element_size);
+    } else if (routine == NULL) {
       copy_rows(to, from, &p, element_size);
     } else {
       routine(to, from, &p);

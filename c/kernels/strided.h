@@ -6,7 +6,7 @@
 #ifndef ETUDE_KERNELS_STRIDED_H_
 #define ETUDE_KERNELS_STRIDED_H_
 
-#include "etude/kernel.h"
+#include "args.h"
 
 /* Views may have more dimensions than tensors: repeat and pixel_shuffle split dimensions. */
 #define ETUDE_VIEW_RANK (2 * ETUDE_MAX_RANK)
@@ -79,6 +79,12 @@ void etude_loop_parallel(etude_kernel_context *ctx, const etude_loop *loop, doub
    row. */
 typedef void (*etude_visit_rows)(void *arg, size_t begin, size_t end, size_t worker);
 void etude_rows_parallel(etude_kernel_context *ctx, size_t rows, double work, etude_visit_rows visit, void *arg);
+
+/* The same on this thread, for small builds. */
+void etude_loop_visit(const etude_loop *loop, etude_visit visit, void *arg);
+#if ETUDE_SMALL
+#define etude_loop_parallel(ctx, loop, work, visit, arg) ((void)(ctx), etude_loop_visit(loop, visit, arg))
+#endif
 
 /* Copy operand 1 to operand 0 along a simplified loop of two, whose dimensions may change places. `dst` and `src` are
    the places of offset 0. */

@@ -28,7 +28,8 @@ _EXIT_STATUSES = (
     "exit status: 0 done, or yes; 1 no (check, verify, compare, diff, conformance); 2 failed; 3 a file can't be read or written"
 )
 _COMMANDS = (
-    "run", "generate", "inspect", "check", "verify", "compare", "merge", "extract", "diff", "options", "conformance", "config",
+    "run", "generate", "inspect", "check", "verify", "compare", "merge", "extract", "diff", "kernels", "embed", "memory", "options",
+    "conformance", "config",
 )  # fmt: skip
 
 

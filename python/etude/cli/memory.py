@@ -1,0 +1,51 @@
+"""`etude memory`: flash and RAM that a program takes on a microcontroller.
+
+It is built as `etude embed` writes it, in a folder that is deleted, and run once in an emulator: its compiler and QEMU must be there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import etude
+from etude.embed.boards import BOARDS
+from etude.embed.build import make_files, read_model
+from etude.embed.library import Choices
+from etude.embed.measure import measure
+
+#: Processors by name, and the board that stands for each.
+TARGETS = {"cortex-m4": "mps2-an386", "cortex-m33": "mps2-an505", "cortex-m55": "mps3-an547", "rv32imac": "riscv32-virt", "host": "host"}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the parser of this command."""
+    parser = subparsers.add_parser("memory", help="flash and RAM that a program takes on a microcontroller", description=__doc__)
+    parser.add_argument("program", metavar="MODEL.pte", help="the program")
+    parser.add_argument("--target", choices=TARGETS, default="cortex-m4", help="the processor (default cortex-m4): " + ", ".join(TARGETS))
+    parser.add_argument("--fast", action="store_true", help="with fast kernels, as of `etude embed`")
+    parser.add_argument("--texts", action="store_true", help="with error messages")
+    parser.add_argument("--top", metavar="N", type=int, default=0, help="list the N largest functions and tables, too")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build, run, and print."""
+    etude.load(args.program).close()  # errors about the program come before those about tools
+    board = BOARDS[TARGETS[args.target]]
+    choices = Choices(args.fast, args.texts)
+    model = read_model(Path(args.program), "model")
+    use = measure(make_files([model], choices, board=board, regions=True), board)
+    code = sum(use.flash.get(part, 0) for part in ("core", "kernels", "library"))
+    if args.json:
+        rows = [{"part": part, "name": name, "bytes": size} for part, name, size in use.functions[: args.top]]
+        print(json.dumps({"target": args.target, "flash": use.flash, "code": code, "memory": use.memory, "functions": rows}))
+        return 0
+    print(f"{args.program} on {board.processor}")
+    flash = {"model": len(model.data), "core": use.flash.get("core", 0), "kernels": use.flash.get("kernels", 0), "library": use.flash.get("library", 0)}
+    print("flash\n" + "\n".join(f"  {part:<12}{size:>10,}" for part, size in flash.items()) + f"\n  {'code':<12}{code:>10,}")
+    print("RAM\n" + "\n".join(f"  {region:<12}{size:>10,}" for region, size in use.memory.items() if size or region == "peak"))
+    for part, name, size in use.functions[: args.top]:
+        print(f"{size:>10,}  {part:<10}{name}")
+    return 0

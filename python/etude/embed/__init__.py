@@ -1,0 +1,1 @@
+"""Programs as C: what `etude embed`, `etude kernels` and `etude memory` are made of."""

@@ -1,0 +1,58 @@
+"""All files of an embedded program; the command writes them, and measuring builds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import etude
+from etude.embed.boards import Board
+from etude.embed.example import make_example
+from etude.embed.fold import fold
+from etude.embed.library import Choices, make_library
+from etude.embed.measure import Missing, measure
+from etude.embed.model import Model
+from etude.embed.requirements import Needs, read_needs
+from etude.errors import EtudeError
+
+Inputs = Mapping[tuple[str, int], "np.ndarray[Any, Any]"]
+
+#: Beyond what methods take where pointers have eight bytes, which is more than elsewhere: the runtime and the program.
+_BESIDES = 4096
+
+
+def read_model(path: Path, name: str) -> Model:
+    """A program under the name that its C is to have; its arena is as large as is known without building it, which is large enough."""
+    data = fold(path.read_bytes())
+    program = etude.load(data)
+    return Model(name, program, data, sum(program.memory(method).peak for method in program) + _BESIDES, exact=False)
+
+
+def make_files(
+    models: Sequence[Model], choices: Choices, *, more: Needs | None = None, board: Board | None = None, inputs: Inputs | None = None,
+    regions: bool = False,
+) -> dict[str, str]:  # fmt: skip
+    """The text of each file by name. With a board there is an example for the first model, which also prints regions of memory."""
+    needs = read_needs(model.program for model in models)
+    for operator, need in (more or {}).items():
+        needs[operator] = needs[operator].union(need) if operator in needs else need
+    source, header = make_library(needs, choices)
+    files = {"etude.c": source, "etude.h": header}
+    for model in models:
+        files |= {f"{model.name}.c": model.source(), f"{model.name}.h": model.header()}
+    if board is not None:
+        files |= board.files()
+        files["main.c"] = make_example(models[0], inputs or {}, regions=regions)
+    return files
+
+
+def with_exact_arena(model: Model, choices: Choices, board: Board, inputs: Inputs) -> Model:
+    """The model with an arena of just the bytes that running it on the board takes; as it is where that can't be found out."""
+    try:
+        use = measure(make_files([model], choices, board=board, inputs=inputs, regions=True), board)
+    except (Missing, EtudeError):
+        return model
+    return model._replace(arena=use.memory["peak"], exact=True)

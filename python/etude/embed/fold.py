@@ -1,0 +1,111 @@
+"""What never changes is computed before a program is embedded: its results stand in flash, and neither code nor memory is needed for them.
+
+The transpose of a weight is such a result, and a number that becomes a tensor. Memory is planned again afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+
+from etude import load
+from etude.embed.sources import read_kernels
+from etude.emit import flow
+from etude.emit.errors import EmitError
+from etude.emit.model import Chain, Dynamism, KernelCall, Method, Null, OptionalTensorList, Program, Tensor, TensorList, operands
+from etude.emit.plan import plan_method
+from etude.emit.reader import read_program
+from etude.emit.writer import program_bytes
+
+
+def fold(data: bytes) -> bytes:
+    """The program without what could be computed; as it is where nothing could, or where the package `flatbuffers` is missing."""
+    try:
+        program = read_program(data)
+        before = [len(method.chains[0].instructions) for method in program.methods]
+        for method in program.methods:
+            if _is_simple(method):
+                _fold_method(method)
+        if [len(method.chains[0].instructions) for method in program.methods] == before:
+            return data
+        return program_bytes(program, constant_alignment=16)
+    except EmitError:
+        return data
+
+
+def _is_simple(method: Method) -> bool:
+    """One chain of calls without jumps, and nothing that lasts from one execution to the next."""
+    state = any(tensor.allocation is not None and (tensor.data is not None or tensor.name) for _, tensor in method.tensors())
+    return len(method.chains) == 1 and not state and all(isinstance(one, KernelCall) for _, _, one in method.instructions())
+
+
+def _fold_method(method: Method) -> None:
+    chain = method.chains[0]
+    views = flow.same_place_views(method)
+    shown = {*views, *views.values(), *method.outputs}
+    kept = []
+    for number, call in enumerate(chain.instructions):
+        if isinstance(call, KernelCall) and _can_fold(method, call, shown):
+            _compute(method, call)
+        else:
+            kept.append(number)
+    if len(kept) == len(chain.instructions):
+        return
+    traces = None if chain.traces is None else [chain.traces[number] for number in kept]
+    method.chains[0] = Chain([chain.instructions[number] for number in kept], traces)
+    _drop_unused(method)
+    plan_method(method).apply(method)
+
+
+def _can_fold(method: Method, call: KernelCall, shown: set[int]) -> bool:
+    """Is it cheap, does it depend on constants alone, and does nothing else show its results?"""
+    kernel = read_kernels().get(call.operator)
+    linear = kernel is not None and (kernel.linear if not kernel.traits else kernel.traits.startswith("etude_linear_"))
+    effect = flow.effect(method, call)
+    if not linear or effect.alias is not None or not effect.kills or set(effect.writes) != set(effect.kills):
+        return False
+    reads = [method.values[index] for index in effect.reads]
+    results = [method.values[index] for index in effect.kills]
+    return (
+        all(isinstance(tensor, Tensor) and tensor.is_constant and tensor.data is not None for tensor in reads)
+        and all(isinstance(tensor, Tensor) and tensor.allocation is not None and tensor.dynamism == Dynamism.static for tensor in results)
+        and not shown.intersection(effect.kills)
+        and sum(tensor.nbytes for tensor in results if isinstance(tensor, Tensor)) <= _most(reads)
+    )
+
+
+def _most(reads: Sequence[object]) -> int:
+    """Results may be about as large as what they are made of: nothing is unpacked into flash."""
+    return 64 + sum(tensor.nbytes for tensor in reads if isinstance(tensor, Tensor))
+
+
+def _compute(method: Method, call: KernelCall) -> None:
+    """Run one call, and put its results among the constants."""
+    results = list(dict.fromkeys(flow.effect(method, call).kills))
+    alone = Method("fold", copy.deepcopy(method.values), [], results, [Chain([call])], [], list(method.buffer_sizes))
+    _drop_unused(alone)
+    arrays = load(program_bytes(Program([alone]))).load_method("fold").execute([])
+    for index, array in zip(results, arrays, strict=True):
+        old = method.values[index]
+        if isinstance(old, Tensor):
+            dense = np.ascontiguousarray(np.asarray(array).transpose(old.dim_order) if old.sizes else array)
+            method.values[index] = Tensor(old.dtype, old.sizes, old.dim_order, data=dense.tobytes())
+
+
+def _drop_unused(method: Method) -> None:
+    """Empty the places of values that nothing names, so that their data is not stored."""
+    used = {index for _, _, one in method.instructions() for index in operands(one)} | {*method.inputs, *method.outputs}
+    for index in list(used):
+        used |= _items(method, index)
+    for index in range(len(method.values)):
+        if index not in used:
+            method.values[index] = Null()
+
+
+def _items(method: Method, index: int) -> set[int]:
+    value = method.values[index]
+    items = getattr(value, "items", ())
+    whole = isinstance(value, TensorList | OptionalTensorList) or type(value).__name__ == "IntList"
+    return {item for item in items if isinstance(item, int) and item >= 0} if whole else set()

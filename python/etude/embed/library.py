@@ -1,0 +1,77 @@
+"""The library for known programs: `etude.c` and `etude.h`, with their operators, and the dtypes that these meet, alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from etude.embed.amalgamate import Amalgamation, needed_files
+from etude.embed.requirements import Needs, find_kernels
+from etude.embed.table import DTYPES, Kernel, mask_of, write_table
+
+#: Files whose kernels meet no dtypes but those of their tensors. Others compute in these, too.
+_ONLY_TENSORS = {
+    f"c/kernels/{stem}.c"
+    for stem in ("convolution", "copy", "elementwise_binary", "elementwise_select", "elementwise_unary", "matmul", "pooling", "shape", "softmax")
+}
+_COMPUTED = mask_of(DTYPES[name] for name in ("float32", "float64", "int64", "bool"))
+_SYSTEM_HEADERS = ("float.h", "limits.h", "math.h", "stdarg.h", "string.h")
+
+
+class Choices(NamedTuple):
+    """How the library is to be."""
+
+    fast: bool = False  #: fast kernels rather than small ones
+    texts: bool = False  #: messages in reports of errors
+    fold: bool = False  #: compute at load what never changes
+
+
+def make_library(needs: Needs, choices: Choices) -> tuple[str, str]:
+    """The text of `etude.c` and of `etude.h`."""
+    kernels = find_kernels(needs)
+    files = {path: _masks(path, users, needs) for path, users in needed_files(kernels).items()}
+    made = Amalgamation(files, _prelude(choices), _table(kernels, needs))
+    return made.source, made.header
+
+
+def _prelude(choices: Choices) -> str:
+    wanted = {
+        "ETUDE_BUILD": True,
+        "NDEBUG": True,
+        "ETUDE_NO_ERROR_TEXT": not choices.texts,
+        "ETUDE_NO_OPTION_HINTS": True,
+        "ETUDE_NO_FOLDING": not choices.fold,
+    }
+    defines = "".join(f"#ifndef {name}\n#define {name}\n#endif\n" for name, on in wanted.items() if on)
+    headers = "".join(f"#include <{name}>\n" for name in _SYSTEM_HEADERS)
+    return (
+        "/* etude in one file: the core, and the kernels of known programs. Made by `etude embed`; BSD-3-Clause. */\n"
+        f"{defines}#define ETUDE_SMALL {int(not choices.fast)}\n#define ETUDE_KERNEL_LINKAGE static\n"
+        f'#include "etude.h"\n\n{headers}'
+        "#if defined(__GNUC__) && !defined(__clang__)\n"
+        '#pragma GCC diagnostic ignored "-Wunused-function" /* what no program needs is left out */\n'
+        '#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* small code is not looked through far enough */\n'
+        '#pragma GCC diagnostic ignored "-Wunused-const-variable"\n#endif\n'
+    )
+
+
+def _masks(path: str, users: Iterable[Kernel], needs: Needs) -> str:
+    """The dtypes that a file meets: those of the operators that need it."""
+    if path.startswith("c/core/"):
+        return ""
+    every = first = 0
+    for kernel in users:
+        more = 0 if kernel.file in _ONLY_TENSORS else _COMPUTED
+        every |= needs[kernel.operator].mask | more
+        first |= needs[kernel.operator].first_mask | more
+    return "".join(f"#undef {name}\n#define {name} UINT32_C(0x{mask:x})\n" for name, mask in (("ETUDE_DTYPES", every), ("ETUDE_INPUT_DTYPES", first)))
+
+
+def _table(kernels: Iterable[Kernel], needs: Needs) -> str:
+    """The table of kernels, and the function of the API that gives it."""
+    table = write_table(kernels, {name: need.mask for name, need in needs.items()})
+    return (
+        f"\n/* ---- the table of kernels ---- */\n\n{table}\n"
+        "const etude_kernel *etude_portable_kernels(uint32_t *out_count) {\n"
+        "  *out_count = (uint32_t)(sizeof portable_kernels / sizeof portable_kernels[0]);\n  return portable_kernels;\n}\n"
+    )

@@ -1,0 +1,32 @@
+"""Pack the C sources that `etude embed` puts together: `pack_sources.py ROOT OUTPUT.tar.xz`. The build runs it.
+
+The file is the same to the byte for the same sources: no times, no owners, names in order.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import sys
+import tarfile
+from pathlib import Path
+
+FOLDERS = ("include/etude", "c/core", "c/compute", "c/kernels")
+ENDINGS = {".c", ".h", ".inc"}
+
+
+def main() -> None:
+    """Write the archive."""
+    root, target = Path(sys.argv[1]), Path(sys.argv[2])
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in ENDINGS):
+            data = path.read_bytes()
+            member = tarfile.TarInfo(path.relative_to(root).as_posix())
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    target.write_bytes(lzma.compress(packed.getvalue(), preset=9 | lzma.PRESET_EXTREME))
+
+
+if __name__ == "__main__":
+    main()
