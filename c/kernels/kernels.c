@@ -41,7 +41,7 @@ const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 
 const etude_kernel_traits etude_convolution_traits = {
     (uint32_t)sizeof(etude_kernel_traits), 0, FLOATS | WHOLE, 0, etude_kernel_ask, etude_convolution_prepare};
 #ifdef ETUDE_KERNEL_LIST
-#include "kernel_list.inc" /* made of the list that the build was given */
+#include ETUDE_KERNEL_LIST /* made of the list that the build was given */
 #else
 static const etude_kernel_traits linear = {(uint32_t)sizeof linear, ETUDE_KERNEL_LINEAR, 0, 0, NULL, NULL};
 

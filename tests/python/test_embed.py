@@ -11,7 +11,8 @@ import pytest
 import etude
 from embedded_kit import Embedded, NotEmbedded, embed, run_corpus_case
 from etude import dtypes
-from etude.embed.requirements import parse_needs, read_needs
+from etude.embed.library import Choices, make_library
+from etude.embed.requirements import Need, parse_needs, read_needs
 from etude.embed.sources import read_kernels, read_sources
 from etude.embed.table import DTYPES
 from paths import CORPUS, ROOT
@@ -44,6 +45,15 @@ def test_every_row_of_the_table_names_its_file():
         text = sources[kernel.file]
         stems = [kernel.function, kernel.function.removeprefix("etude_aten_").removesuffix("_out"), kernel.function.rpartition("_")[0]]
         assert any(stem in text for stem in stems), kernel
+
+
+def test_all_operators_stand_in_one_file(tmp_path):
+    """Names do not clash, whichever operators come together, and every function is found."""
+    source, header = make_library({name: Need({6}, {4, 6, 11}) for name in read_kernels()}, Choices())
+    (tmp_path / "etude.c").write_text(source)
+    (tmp_path / "etude.h").write_text(header)
+    flags = ["-std=gnu99", "-O1", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
+    subprocess.run(["cc", *flags, str(tmp_path / "etude.c")], check=True)
 
 
 def test_sources_are_those_of_the_tree():

@@ -139,6 +139,20 @@ def _locals(text: str) -> set[str]:
     return {name for name in names if not name.startswith("etude_")}
 
 
+def _left_out(text: str) -> set[str]:
+    """Functions that a macro ETUDE_NO_… leaves out: a static one that is declared all the same would be warned of."""
+    names: set[str] = set()
+    conditions: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#if"):
+            conditions.append(line)
+        elif line.startswith("#endif"):
+            conditions.pop()
+        elif any("ETUDE_NO_" in condition for condition in conditions):
+            names |= set(_SHARED.findall(line))
+    return names
+
+
 def _pasted(text: str) -> set[str]:
     """Names that macros of a file may make of their arguments; more than there are does no harm."""
     words = set(_CALL.findall(text))
@@ -160,6 +174,7 @@ class Amalgamation:
             self._shared |= set(_SHARED.findall(text))
         public = "".join(text for path, text in sources.items() if is_public(path))
         self._shared -= set(_SHARED.findall(public))
+        self._shared -= {name for path in files for name in _left_out(sources[path])}
         self._texts = {path: _expand_tables(path) for path in files}
         self._locals = {path: _locals(text) for path, text in self._texts.items()}
         counts = Counter(name for names in self._locals.values() for name in names)

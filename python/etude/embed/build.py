@@ -39,7 +39,8 @@ def make_files(
     needs = read_needs(model.program for model in models)
     for operator, need in (more or {}).items():
         needs[operator] = needs[operator].union(need) if operator in needs else need
-    source, header = make_library(needs, choices)
+    alone = all(len(model.program) == 1 for model in models)
+    source, header = make_library(needs, choices._replace(alone=alone))
     files = {"etude.c": source, "etude.h": header}
     for model in models:
         files |= {f"{model.name}.c": model.source(), f"{model.name}.h": model.header()}

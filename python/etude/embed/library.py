@@ -24,6 +24,7 @@ class Choices(NamedTuple):
     fast: bool = False  #: fast kernels rather than small ones
     texts: bool = False  #: messages in reports of errors
     fold: bool = False  #: compute at load what never changes
+    alone: bool = False  #: the programs have one method each, so that none share state
 
 
 def make_library(needs: Needs, choices: Choices) -> tuple[str, str]:
@@ -40,6 +41,10 @@ def _prelude(choices: Choices) -> str:
         "NDEBUG": True,
         "ETUDE_NO_ERROR_TEXT": not choices.texts,
         "ETUDE_NO_OPTION_HINTS": True,
+        "ETUDE_NO_TRACE": True,
+        "ETUDE_NO_EXTERNAL_DATA": True,
+        "ETUDE_NO_WORK_LIMIT": True,
+        "ETUDE_NO_SHARED_STATE": choices.alone,
         "ETUDE_NO_FOLDING": not choices.fold,
     }
     defines = "".join(f"#ifndef {name}\n#define {name}\n#endif\n" for name, on in wanted.items() if on)

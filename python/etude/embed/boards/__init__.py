@@ -54,7 +54,7 @@ BOARDS = {
             f"qemu-system-arm -M mps2-an505 {_SEMIHOSTING}", "0x10000000, LENGTH = 4M", "0x38000000, LENGTH = 4M",
         ),
         Board(
-            "mps3-an547", "Arm Cortex-M55 with Helium", "cortex_m.c", _ARM, "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard",
+            "mps3-an547", "Arm Cortex-M55 with Helium", "cortex_m.c", _ARM, "-mcpu=cortex-m55 -mthumb -mfloat-abi=hard -fno-if-conversion2",  # GNU as 2.40 takes vcvt in an IT block for vcvtn
             f"qemu-system-arm -M mps3-an547 {_SEMIHOSTING}", "0x00000000, LENGTH = 512K", "0x20000000, LENGTH = 512K",
         ),
         Board(
