@@ -10,6 +10,8 @@
 
 /* From here on a is read often enough for packing b to pay. */
 #define PACK_ROWS 24u
+/* Where the product is shallow, blocks are so many times as wide, so that rows of the result are written in longer runs. */
+#define MOST_WIDER 8u
 /* Multiplications that are worth a task. */
 #define TASK_WORK 1048576.0
 /* Units of rows, where there are too few of columns, for each worker. */
@@ -315,6 +317,9 @@ static void choose_method(plan *p) {
   /* Only float results can be added to, block by block. */
   p->depth = g->c.dtype == ETUDE_FLOAT && g->k > ETUDE_GEMM_DEPTH ? ETUDE_GEMM_DEPTH : g->k;
   if (p->depth > ETUDE_GEMM_DEPTH) p->unit_cols = p->simd->tile_cols;
+  if (p->depth != 0 && p->depth <= ETUDE_GEMM_DEPTH / 2 && g->pack == NULL) {
+    p->unit_cols = smaller(ETUDE_GEMM_DEPTH / p->depth, MOST_WIDER) * ETUDE_GEMM_COLS; /* as much memory */
+  }
 }
 
 static void divide_work(plan *p) {
