@@ -93,7 +93,7 @@ class ExecuTorchProgram:
         return self._program.metadata(method_name)
 
     def has_etdump(self) -> bool:
-        """False: etude records no event dump."""
+        """False: programs don't record event dumps themselves; `etude.etdump` does."""
         return False
 
     def write_etdump_result_to_file(self, path: str, debug_buffer_path: str | None = None) -> None:

@@ -183,8 +183,8 @@ class Program(Uncopied):
         return found
 
     def write_etdump_result_to_file(self, etdump_path: str, debug_buffer_path: str) -> None:
-        """ExecuTorch's event dump; etude records none."""
-        raise EtudeNotImplementedError("etude records no event dump (etdump)")
+        """Of ExecuTorch. Here `etude.etdump` writes event dumps, of an `etude.profile`."""
+        raise EtudeNotImplementedError("programs don't record event dumps themselves: profile a method, and use etude.etdump")
 
     def __getitem__(self, name: str) -> Method:
         return self.load_method(name)

@@ -77,7 +77,7 @@ class Runtime(Uncopied):
             a binary file object (read to its end).
         verification: how much is checked now; see `Verification`.
         data_path: the `.ptd` file with external data, or a list of several; each as `data`.
-        enable_etdump, debug_buffer_size: of ExecuTorch; etude has no event dump, so only False and 0 are taken.
+        enable_etdump, debug_buffer_size: of ExecuTorch; only False and 0 are taken: `etude.etdump` writes event dumps.
         backend_options: options for every method loaded from the program, {backend: {key: value}}; they beat process-wide ones.
         unused_options: where they name a backend that no method uses: "error" raises EtudeValueError, "warn" gives an EtudeWarning.
 
@@ -88,7 +88,9 @@ class Runtime(Uncopied):
         rows = OptionRows(backend_options, "backend_options")
         mode = unused_mode(unused_options)
         if enable_etdump or debug_buffer_size:
-            raise EtudeNotImplementedError("etude records no event dump (etdump): leave enable_etdump and debug_buffer_size alone")
+            raise EtudeNotImplementedError(
+                "programs don't record event dumps themselves: leave enable_etdump and debug_buffer_size alone, and use etude.etdump"
+            )
         opened: list[Source] = []
         try:
             with _loading.opening():
