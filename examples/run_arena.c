@@ -23,6 +23,10 @@
 
 #include "etude/etude.h"
 
+#ifndef O_BINARY /* what tells Windows to leave line ends alone */
+#define O_BINARY 0
+#endif
+
 #define ARENA_MOST (64u << 20)
 #define FILES_MOST (8u << 20)
 #define MOST_METHODS 64u
@@ -57,11 +61,11 @@ static void check(etude_status status, const etude_error *error, const char *wha
 static reader read_file(const char *path) {
   reader file;
   uint8_t *start = file_memory + file_memory_used;
-  const int descriptor = open(path, O_RDONLY);
+  const int descriptor = open(path, O_RDONLY | O_BINARY);
   ssize_t got = descriptor < 0 ? -1 : 1;
 
   while (got > 0 && file_memory_used < sizeof file_memory) {
-    got = read(descriptor, file_memory + file_memory_used, sizeof file_memory - file_memory_used);
+    got = read(descriptor, file_memory + file_memory_used, (unsigned)(sizeof file_memory - file_memory_used));
     file_memory_used += got > 0 ? (size_t)got : 0;
   }
   if (got != 0) {
@@ -150,7 +154,7 @@ static void take_value(reader *in, etude_value *value, tensor_parts *parts) {
 static void put(int out, const void *bytes, size_t size) {
   written += size;
   while (size > 0) {
-    const ssize_t done = write(out, bytes, size);
+    const ssize_t done = write(out, bytes, (unsigned)size);
     if (done <= 0) {
       die("output", "cannot be written");
     }
@@ -311,7 +315,7 @@ static void run_calls(etude_runtime *runtime, bool exact, char **paths, int data
   const reader model = read_file(paths[0]);
   const etude_data_loader loader = etude_data_from_memory(model.at, (size_t)(model.end - model.at));
   reader in = read_file(paths[1]);
-  const int out = open(paths[2], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const int out = open(paths[2], O_WRONLY | O_CREAT | O_TRUNC | O_BINARY, 0644);
   uint32_t calls;
 
   if (out < 0) {

@@ -61,7 +61,7 @@ static etude_status host_map_file(void *self, const char *path, etude_bytes *out
   (void)self;
   if (status != ETUDE_OK) return status;
   status = etude_os_file_check_owner(file, error);
-  const void *bytes = status == ETUDE_OK ? etude_os_file_map(file, size) : NULL;
+  const void *bytes = status == ETUDE_OK ? etude_os_file_hold(file, size) : NULL;
   if (status == ETUDE_OK && bytes == NULL) {
     status = etude_error_set(error, ETUDE_ACCESS_FAILED, "file %q is empty, or can't be mapped", path);
   }

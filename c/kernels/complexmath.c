@@ -34,7 +34,11 @@ FROM_C99(sqrt)
 FROM_C99(tan)
 FROM_C99(tanh)
 
+#if defined(_WIN32) /* where hypot is older than cabs; of glibc's two, cabs is */
+double etude_complex_abs(etude_complex a) { return hypot(a.re, a.im); }
+#else
 double etude_complex_abs(etude_complex a) { return cabs(to_c99(a)); }
+#endif
 double etude_complex_angle(etude_complex a) { return a.re != a.re || a.im != a.im ? (double)NAN : atan2(a.im, a.re); }
 
 etude_complex etude_complex_div(etude_complex a, etude_complex b) {

@@ -14,6 +14,9 @@ etude_status etude_os_file_open(const char *path, etude_os_file **out_file, uint
 /* Map all of it, `size` bytes, read-only: their address until close, or NULL, after which it can still be read. */
 const void *etude_os_file_map(etude_os_file *file, uint64_t size);
 
+/* The same in a way that lets others replace the file meanwhile: mapped, or read where a mapping forbids that. */
+const void *etude_os_file_hold(etude_os_file *file, uint64_t size);
+
 /* Read exactly `size` bytes at `offset`; not of a file that is mapped. */
 etude_status etude_os_file_read(const etude_os_file *file, uint64_t offset, void *buffer, size_t size,
                                 etude_error *error);

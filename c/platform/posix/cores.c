@@ -1,6 +1,8 @@
 /* Cores of POSIX; affinity and cgroups are Linux's. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* sched_getaffinity */
+#elif defined(__APPLE__)
+#define _DARWIN_C_SOURCE /* _SC_NPROCESSORS_ONLN */
 #endif
 #include "platform/cores.h"
 

@@ -88,6 +88,8 @@ const void *etude_os_file_map(etude_os_file *file, uint64_t size) {
   return bytes;
 }
 
+const void *etude_os_file_hold(etude_os_file *file, uint64_t size) { return etude_os_file_map(file, size); }
+
 etude_status etude_os_file_read(const etude_os_file *file, uint64_t offset, void *buffer, size_t size,
                                 etude_error *error) {
   uint8_t *to = buffer;
