@@ -220,7 +220,9 @@ static void convert_run(void *out, int32_t out_dtype, size_t out_stride, const v
     double doubles[RUN];
     int64_t ints[RUN];
   } buffer;
-  switch (etude_dtype_compute(in_dtype)) {
+  /* Numbers are doubles where no tensor is, too. */
+  const uint32_t computed = ETUDE_DTYPES | (ETUDE_ROUNDS_NUMBERS ? 1u << ETUDE_DOUBLE | 1u << ETUDE_LONG : 0);
+  switch (etude_dtype_compute_among(in_dtype, computed)) {
     case ETUDE_FLOAT:
       etude_load_floats(buffer.floats, in, in_dtype, in_stride, count);
       etude_store_floats(out, out_dtype, out_stride, buffer.floats, count);
