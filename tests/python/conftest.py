@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ def pytest_report_header(config):
 
 
 def pytest_configure(config):
+    # in the background of a shell, SIGINT is ignored, and so it is by all children: tests of Ctrl-C need it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if Path(etude.__file__).parent == (ROOT / "python/etude"):
         raise pytest.UsageError("the tests run against an installed etude: pip install . first")
 

@@ -151,7 +151,7 @@ def test_constants_from_several_data_files(tmp_path):
     for files in (both, both[::-1]):
         (got,) = etude.load(tmp_path / "model.pte", data_path=files)(X)
         np.testing.assert_array_equal(got, X + WEIGHT * 11)
-    with pytest.raises(etude.EtudeKeyError, match="'b'"):
+    with pytest.raises(etude.EtudeKeyError, match=r"\n  b: float \[2, 3\]"):
         etude.load(tmp_path / "model.pte", data_path=both[0]).load_method("forward")
     with pytest.raises(etude.EtudeStateError, match=r"\.ptd"):
         etude.load(tmp_path / "model.pte").load_method("forward")

@@ -37,7 +37,7 @@ def test_parameters_in_tensors():
     np.testing.assert_array_equal(q, quantized(x, 0.02, 4, -128, 127, "int8"))
     back = run(f"{Q}dequantize_per_tensor.Tensor_out", q, scale, zero, -128, 127, "int8", out=("float32", x.shape))
     np.testing.assert_allclose(back, (q.astype(np.float64) - 4) * 0.02, rtol=1e-6)
-    with pytest.raises(etude.EtudeError, match="expected one element"):
+    with pytest.raises(etude.EtudeError, match="expected one real element"):
         run(f"{Q}quantize_per_tensor.Tensor_out", x, np.array([1.0, 2.0]), zero, -128, 127, "int8", out=("int8", x.shape))
 
 
