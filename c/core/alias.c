@@ -52,6 +52,7 @@ static void copy_elements(const etude_tensor *to, const etude_tensor *from) {
 
 void etude_aliases_copy(const etude_method *method, uint32_t index) {
   const etude_alias_copy *copy = method->copies;
+  if (method->copy_count == 0) return;
   for (uint32_t left = method->copy_count; left > 0;) { /* the first that is due: they stand in order */
     const uint32_t half = left / 2;
     if (copy[half].before < index) {

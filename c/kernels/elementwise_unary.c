@@ -73,10 +73,11 @@ static const etude_op math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, 
 static const etude_op complex_math_op = {math_float, math_double, NULL, ETUDE_OP_FLOAT, math_complex};
 static const etude_op rounding_op = {math_float, math_double, same_int, 0, NULL};
 
+#define REAL ((etude_complex (*)(etude_complex))0) /* has no complex form */
 #define MATH(name, function, op, on_complex)                                                   \
   KERNEL(etude_aten_##name##_out) {                                                            \
     static const math_function functions = {function##f, ETUDE_HAS_LOOP_double ? function : 0, \
-                                            ETUDE_HAS_LOOP_etude_complex ? on_complex : 0};    \
+                                            ETUDE_HAS_LOOP_etude_complex ? on_complex : REAL}; \
     return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions);                       \
   }
 
@@ -88,7 +89,7 @@ MATH(atan, atan, complex_math_op, etude_complex_atan)
 MATH(atanh, atanh, complex_math_op, etude_complex_atanh)
 MATH(cos, cos, complex_math_op, etude_complex_cos)
 MATH(cosh, cosh, complex_math_op, etude_complex_cosh)
-MATH(erfc, erfc, math_op, 0)
+MATH(erfc, erfc, math_op, REAL)
 MATH(exp2, exp2, complex_math_op, etude_complex_exp2)
 MATH(expm1, expm1, complex_math_op, etude_complex_expm1)
 MATH(log, log, complex_math_op, etude_complex_log)
@@ -98,10 +99,10 @@ MATH(log2, log2, complex_math_op, etude_complex_log2)
 MATH(sin, sin, complex_math_op, etude_complex_sin)
 MATH(sinh, sinh, complex_math_op, etude_complex_sinh)
 MATH(tan, tan, complex_math_op, etude_complex_tan)
-MATH(ceil, ceil, rounding_op, 0)
-MATH(floor, floor, rounding_op, 0)
-MATH(round, nearbyint, rounding_op, 0)
-MATH(trunc, trunc, rounding_op, 0)
+MATH(ceil, ceil, rounding_op, REAL)
+MATH(floor, floor, rounding_op, REAL)
+MATH(round, nearbyint, rounding_op, REAL)
+MATH(trunc, trunc, rounding_op, REAL)
 
 /* ----- arithmetic ----- */
 

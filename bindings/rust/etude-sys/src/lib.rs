@@ -286,6 +286,9 @@ pub struct etude_program_config {
     pub backend_options: *const etude_backend_options,
     pub unused_options_warn: bool,
     pub copy: bool,
+    /// An `etude_trace_function`, or null.
+    pub trace: *const c_void,
+    pub trace_self: *mut c_void,
 }
 
 #[repr(C)]
@@ -304,6 +307,9 @@ pub struct etude_value_info {
     pub dim_order: [u8; MAX_RANK],
     pub constant: etude_value,
     pub item_count: u32,
+    pub external_file: u32,
+    pub external_status: etude_status,
+    pub value: u32,
 }
 
 #[repr(C)]
@@ -353,6 +359,9 @@ pub struct etude_method_config {
     pub unused_options_warn: bool,
     pub constant_limit: u64,
     pub work_limit: u64,
+    /// An `etude_trace_function`, or null.
+    pub trace: *const c_void,
+    pub trace_self: *mut c_void,
 }
 
 extern "C" {

@@ -47,11 +47,11 @@ fn layouts_are_those_of_c() {
         etude_compile_spec { key, value };
         etude_backend { struct_size, abi_version, is_available, init, execute, destroy, option_schema, check_options, set_option, get_option, release };
         etude_data_loader { struct_size, this = "self", size, map, read, close, reserved };
-        etude_program_config { struct_size, verification, allocator, external, external_count, backend_options_count, backend_options, unused_options_warn, copy };
-        etude_value_info { struct_size, tag, scalar_type, rank, flags, buffer, buffer_offset, nbytes, name, sizes, dim_order, constant, item_count };
+        etude_program_config { struct_size, verification, allocator, external, external_count, backend_options_count, backend_options, unused_options_warn, copy, trace, trace_self };
+        etude_value_info { struct_size, tag, scalar_type, rank, flags, buffer, buffer_offset, nbytes, name, sizes, dim_order, constant, item_count, external_file, external_status, value };
         etude_method_info { struct_size, input_count, output_count, value_count, instruction_count, operator_count, delegate_count, buffer_count, attribute_count };
         etude_memory_info { struct_size, buffer_count, structures, planned, shared, unplanned, loaded, scratch, delegates, total, peak, constants };
-        etude_method_config { struct_size, allocator, planned, planned_count, backend_options_count, backend_options, scratch, instruction_limit, memory_limit, unused_options_warn, constant_limit, work_limit };
+        etude_method_config { struct_size, allocator, planned, planned_count, backend_options_count, backend_options, scratch, instruction_limit, memory_limit, unused_options_warn, constant_limit, work_limit, trace, trace_self };
     );
     assert!(checked > 100);
     assert_eq!(unsafe { etude_abi_version() }, ABI_VERSION);

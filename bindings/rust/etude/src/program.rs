@@ -93,6 +93,8 @@ impl ProgramBuilder {
             backend_options: rows.as_ptr(),
             unused_options_warn: false,
             copy,
+            trace: std::ptr::null(),
+            trace_self: std::ptr::null_mut(),
         };
         let mut program = std::ptr::null_mut();
         call(|error| unsafe {
