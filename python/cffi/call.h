@@ -78,11 +78,27 @@ static void etude_result_read_item(const etude_value *list, uint32_t index, etud
 }
 
 /*
+ * What an execution asks about every now and then. Signals: when they are looked for next, by the clock of the hooks, and
+ * the one thread that handles them (main's ident). Cancelling: the number of the execution that goes on, and of the one
+ * that is to end, so that a word that comes late ends no other; any thread writes it. Numbers count from 1.
+ */
+typedef struct etude_signals {
+  const etude_hooks *hooks;
+  uint64_t next;
+  unsigned long thread;
+  uint64_t run;
+  uint64_t cancelled;
+} etude_signals;
+
+/*
  * Set all inputs, execute, and flatten the outputs into @p results, which keep what the previous call wrote:
  * @p out_changed tells whether any of them is now another (kind, place or shape; the elements are not looked at).
+ * @p run is the number of this execution in @p signals.
  */
-static etude_status etude_call(etude_method *method, const etude_value *inputs, uint32_t input_count,
-                               etude_result *results, uint32_t result_count, bool *out_changed, etude_error *error) {
+static etude_status etude_call(uint64_t run, etude_signals *signals, etude_method *method, const etude_value *inputs,
+                               uint32_t input_count, etude_result *results, uint32_t result_count, bool *out_changed,
+                               etude_error *error) {
+  signals->run = run;
   etude_status status = etude_method_set_inputs(method, inputs, input_count, error);
   if (status == ETUDE_OK) {
     status = etude_method_execute(method, error);
@@ -105,15 +121,13 @@ static etude_status etude_call(etude_method *method, const etude_value *inputs, 
 /* Nanoseconds between two looks for signals: taking the GIL may make an execution wait for other threads. */
 #define ETUDE_SIGNALS_EVERY 50000000u
 
-/* When signals are looked for next, by the clock of the hooks, and the one thread that handles them (main's ident). */
-typedef struct etude_signals {
-  const etude_hooks *hooks;
-  uint64_t next;
-  unsigned long thread;
-} etude_signals;
-
 /* Run the handlers of signals that came; has one raised an exception? cffi defines it after this header. */
 static bool etude_py_handle_signals(void);
+
+/* Is the execution that goes on the one that is to end? Constants that are computed at load have no number. */
+static bool etude_signals_cancel(const etude_signals *signals) {
+  return signals->run != 0 && *(const volatile uint64_t *)&signals->cancelled == signals->run;
+}
 
 /* For etude_method_set_interrupt; @p self is an etude_signals. */
 static bool etude_signals_came(void *self) {
@@ -121,10 +135,10 @@ static bool etude_signals_came(void *self) {
   const etude_hooks *hooks = signals->hooks;
   const uint64_t now = hooks->clock != NULL ? hooks->clock(hooks->self) : 0;
   if (now < signals->next || PyThread_get_thread_ident() != signals->thread) {
-    return false;
+    return etude_signals_cancel(signals);
   }
   signals->next = now + ETUDE_SIGNALS_EVERY;
-  return etude_py_handle_signals();
+  return etude_py_handle_signals() || etude_signals_cancel(signals); /* a handler may cancel */
 }
 
 #endif /* ETUDE_PYTHON_CALL_H_ */

@@ -1,4 +1,4 @@
-"""Signals, such as that of Ctrl-C, while C executes: their handlers run every so often, and what they raise ends the execution.
+"""What ends an execution: signals, such as that of Ctrl-C, whose handlers run every so often while C executes, and `Method.cancel`.
 
 C asks by `etude_signals_came` (call.h). A handler of Python's runs when the main thread enters Python code, which is all there is to do.
 """
@@ -12,7 +12,9 @@ from etude._lib import CData, ffi, lib
 
 
 def watch(method: CData, runtime: CData) -> CData:
-    """Let executions of a method (an `etude_method`) end by signals. What this returns must live as long as the method."""
+    """Let executions of a method (an `etude_method`) end by signals, or by number. What this returns (an `etude_signals`) must live as
+    long as the method.
+    """
     signals = ffi.new("etude_signals *")
     signals.hooks = lib.etude_runtime_hooks(runtime)
     signals.thread = threading.main_thread().ident or 0

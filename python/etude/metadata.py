@@ -115,7 +115,8 @@ class ValueInfo:
         return self.kind if self.value is None else f"{self.kind} {self.value!r}"
 
     def __repr__(self) -> str:
-        return repr(self.tensor) if self.tensor is not None else repr(str(self))
+        rest = f", tensor={self.tensor!r}" if self.tensor is not None else f", value={self.value!r}" if self.value is not None else ""
+        return f"ValueInfo(kind={self.kind!r}{rest})"
 
 
 def _constant(info: CData) -> int | float | bool | str | None:
@@ -149,7 +150,11 @@ class ExternalData(NamedTuple):
 
 
 class MemoryReport(NamedTuple):
-    """Bytes of memory that a method takes, region by region."""
+    """Bytes of memory that a method takes, region by region.
+
+    Before loading (`Program.memory`) it is what there must be. What backends allocate is not known then, and what is computed beforehand
+    at load (`constants`: packed weights and the like, up to `constant_limit`) is not in it: the file works without.
+    """
 
     structures: int  #: the method object: values, tensors, instructions, names
     planned: int  #: its own planned buffers
@@ -159,7 +164,7 @@ class MemoryReport(NamedTuple):
     scratch: int  #: scratch memory of kernels: what they say that they will take; after execution what is held, backends included
     delegates: int  #: after loading: what backends allocated
     total: int
-    peak: int  #: before loading: what an arena needs, without backends; after loading: the most that was allocated at one time
+    peak: int  #: before loading: what there must be, without backends and `constants`; after: the most that was allocated at one time
     constants: int  #: after loading: what was computed then, once (constant_limit)
 
     @classmethod

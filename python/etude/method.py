@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ Array = np.ndarray[Any, Any]
 
 _call = lib.etude_call
 
+#: Numbers of executions: tokens of who is in a method, by which `cancel` says which execution it means.
+_numbers = itertools.count(1)
+
 
 class Method(Uncopied):
     """A function of a program, with memory of its own. `Program.load_method` makes one.
@@ -32,17 +36,22 @@ class Method(Uncopied):
     thread use `program.load_method(name, fresh=True)`; constants are shared, so that this is cheap. The GIL is released while executing.
     """
 
-    def __init__(self, program: Handle, index: int, name: str, handle: Handle, option_keys: Mapping[str, Sequence[str]]) -> None:
-        """For `Program.load_method`: takes over `handle`, an etude_method. `option_keys` are those set at load, by backend."""
+    def __init__(
+        self, program: Handle, index: int, name: str, handle: Handle, signals: CData, option_keys: Mapping[str, Sequence[str]]
+    ) -> None:
+        """For `Program.load_method`: takes over `handle`, an etude_method, watched by `signals`. `option_keys` are those set at load."""
         self._handle: Handle | None = handle
         self._program = program
+        self._signals = signals
+        self._program_closed = False  # by it the method was closed
         self._index_in_program = index
         self._name = name
         self._option_keys = option_keys
         self._pointer: Any = handle.pointer
         self._error = ErrorBlock()
-        #: a token of the call that is in the method, under 0. No lock: a KeyboardInterrupt between `acquire` and `try` would leave
-        #: it locked for ever, whereas a token tells whose it is. Setting and deleting an entry of a dict is one step.
+        #: a token of the call that is in the method, under 0; of an execution, its number. No lock: a KeyboardInterrupt between
+        #: `acquire` and `try` would leave it locked for ever, whereas a token tells whose it is. Setting and deleting an entry of a
+        #: dict is one step.
         self._users: dict[int, object] = {}
         self._infos_in = value_infos(lib.etude_program_input_info, program, index, lib.etude_method_input_count(self._pointer))
         self._infos_out = value_infos(lib.etude_program_output_info, program, index, lib.etude_method_output_count(self._pointer))
@@ -58,9 +67,9 @@ class Method(Uncopied):
         self._makers: list[Callable[[Any], Any]] = []  # of torch tensors, when first asked for
         self._unplanned = [_takes_memory(info.tensor) for info in self._infos_out]
         self._bound: dict[int, Array] = {}  # outputs that C writes to an array of the caller's
-        #: the arguments of the one C call of an execution
+        #: the arguments of the one C call of an execution, behind its number
         self._crossing: tuple[Any, ...] = (
-            self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
+            signals, self._pointer, self._values, self._input_count, self._results, self._output_count, self._changed, self._error.pointer,
         )  # fmt: skip
         self._state: Buffers | None = None  # when first asked for
         self._watch: object = None
@@ -108,7 +117,7 @@ class Method(Uncopied):
         if len(inputs) != self._input_count:
             raise self._count_error(inputs)
         torch = _torch.any_tensor(inputs) if outputs is None else _torch.chosen(outputs)
-        users, mine = self._users, object()
+        users, mine = self._users, next(_numbers)
         try:
             if users.setdefault(0, mine) is not mine:
                 raise self._busy()
@@ -118,7 +127,7 @@ class Method(Uncopied):
                 slot.set(x, strict)
             if out is not None or self._bound:
                 targets = self._targets(out)
-            status = _call(*self._crossing)
+            status = _call(mine, *self._crossing)
             if status != 0:
                 raise self._error.exception(status)
             if self._changed[0]:
@@ -163,13 +172,16 @@ class Method(Uncopied):
         return self.execute(inputs, out=out, copy=copy, strict=strict, outputs=outputs)
 
     def cancel(self) -> None:
-        """End the execution that is going on, within an instruction too, with an EtudeCancelledError; where there is none, the next one.
+        """End the execution that is going on, within an instruction too, with an EtudeCancelledError. Where there is none, nothing happens.
 
-        For any thread, or a signal handler. Afterwards the method works as before, but for what was written to state buffers by then.
-        Ctrl-C needs none of this: it ends what the main thread executes with a KeyboardInterrupt; so does whatever a signal handler raises.
+        For any thread, or a signal handler. One that comes too late, when the execution is just over, does not touch the next; nor does
+        one that comes when less than a millisecond of work is left, which may be done by then. Afterwards the method works as before, but
+        for what was written to state buffers by then. Ctrl-C needs none of this: it ends what the main thread executes with a
+        KeyboardInterrupt; so does whatever a signal handler raises.
         """
-        with self._held() as pointer:
-            lib.etude_method_cancel(pointer)
+        number = self._users.get(0)
+        if isinstance(number, int):
+            self._signals.cancelled = number
 
     @property
     def state(self) -> State:
@@ -383,7 +395,17 @@ class Method(Uncopied):
         return found
 
     def _closed(self) -> EtudeStateError:
+        if self._program_closed:
+            return EtudeStateError(
+                f"method '{self._name}' is closed, since its program was closed, which closes all that load_method('{self._name}') gave: "
+                f"load_method('{self._name}', fresh=True) gives one that stays"
+            )
         return EtudeStateError(f"method '{self._name}' is closed; load it again")
+
+    def close_with_program(self) -> None:
+        """For `Program.close`: the same as `close`, and errors say why."""
+        self._program_closed = self._handle is not None
+        self.close()
 
     def _busy(self) -> EtudeStateError:
         return EtudeStateError(

@@ -45,8 +45,8 @@ class Program(Uncopied):
     """An open program. `Runtime.load_program` and `etude.load` make one.
 
     Methods are `program["forward"]`, `program.forward` or `program.load_method("forward")`; they are loaded when first asked for, and are
-    the same object each time. Programs are safe to use from several threads. Methods keep what they need of a program, so that objects may
-    die, or be closed, in any order.
+    the same object each time. Programs are safe to use from several threads. Objects may die in any order: methods keep what they need of a
+    program. `close` closes these methods too, but not those that were loaded with `fresh=True` or other settings.
     """
 
     def __init__(self, handle: Handle, title: str, options: OptionRows, unused_options: str) -> None:
@@ -133,7 +133,8 @@ class Program(Uncopied):
             error.check(lib.etude_method_load(handle.pointer, own_name, config, pointer, error.pointer))
         loaded = Handle(pointer[0], lib.etude_method_free, handle)
         loaded.before_free(endings)
-        loaded.keep(_signals.watch(pointer[0], handle.parent.pointer))
+        signals = _signals.watch(pointer[0], handle.parent.pointer)
+        loaded.keep(signals)
         try:
             _pending.settle()
             if rows.keys:  # C is as lenient as the program was loaded, at least
@@ -143,7 +144,7 @@ class Program(Uncopied):
             raise
         _loading.keep(loaded)
         keys = {backend: [*self._option_keys.get(backend, ()), *rows.keys.get(backend, ())] for backend in {*self._option_keys, *rows.keys}}
-        return Method(handle, index, name, loaded, keys)
+        return Method(handle, index, name, loaded, signals, keys)
 
     def metadata(self, name: str) -> MethodMeta:
         """Inputs, outputs and needs of a method, without loading it."""
@@ -157,7 +158,13 @@ class Program(Uncopied):
             return read_instructions(handle.pointer, index, MethodMeta(handle, index))
 
     def memory(self, name: str) -> MemoryReport:
-        """Bytes that loading a method would take."""
+        """Bytes that loading and running a method takes for sure; nothing is loaded.
+
+        On top come, once it is loaded, what backends allocate, and what is computed beforehand, such as packed weights: up to
+        `constant_limit` of `load_method` (256 MiB unless said otherwise), as far as memory_limit has room for it. With
+        `constant_limit=0` there is none of the latter, and with a memory_limit just large enough for the rest it is left out too.
+        `Method.memory` has both.
+        """
         info = new_sized("etude_memory_info")
         error = ErrorBlock()
         with self._held() as handle:
@@ -214,14 +221,17 @@ class Program(Uncopied):
         return name in self._names if name.__hash__ is None else name in self._numbers
 
     def close(self) -> None:
-        """Free the methods that `load_method(name)` has made, and the file. Fresh methods live on. Closing twice is fine."""
+        """Close the methods that `load_method(name)` (or `program[name]`) gave, whoever holds them, and the file.
+
+        Methods of one's own (`fresh=True`, or any other setting) live on, and keep what they need of the file. Closing twice is fine.
+        """
         if self._handle is None:
             return
         failure: EtudeBackendError | None = None
         with self._lock:
             for method in self._methods.values():
                 try:
-                    method.close()
+                    method.close_with_program()
                 except EtudeBackendError as error:  # the method is closed all the same
                     failure = failure or error
             self._methods = {}

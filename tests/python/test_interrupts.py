@@ -182,6 +182,19 @@ def test_cancel_from_another_thread(pool):
     works(pool)
 
 
+def test_cancel_ends_nothing_later(pool):
+    pool.cancel()
+    works(pool)
+    pool._signals.cancelled = pool._signals.run  # the word was meant for the execution before, and came late
+    works(pool)
+    pool._signals.cancelled = pool._signals.run + 1
+    with pytest.raises(etude.EtudeCancelledError):
+        works(pool)
+    works(pool)
+    pool.close()
+    pool.cancel()
+
+
 def test_another_thread_executes_while_signals_come(alarms, pool):
     """Handlers are the main thread's; what another executes goes on until it is told to end."""
     caught, over = [], threading.Event()

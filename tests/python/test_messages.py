@@ -104,6 +104,23 @@ def test_what_infos_are_called(affine):
     info = affine.metadata.input_tensor_meta(0)
     assert str(info) == repr(info) == "TensorInfo(sizes=[2, 3], dtype=Float, is_memory_planned=True, nbytes=24)"
     assert info.summary() == "float32 [2, 3]"
+    value = affine.metadata.inputs[0]
+    assert repr(value) == f"ValueInfo(kind='Tensor', tensor={info!r})" and repr(value.tensor) == repr(info)
+    number = etude.load(PROGRAMS / "values.pte").metadata("forward").outputs[1]
+    assert repr(number).startswith("ValueInfo(kind='Int'") and number.tensor is None
+
+
+def test_a_method_says_that_its_program_was_closed():
+    program = etude.load(PROGRAMS / "affine.pte")
+    shared, own, closed = program["forward"], program.load_method("forward", fresh=True), program.load_method("forward", fresh=True)
+    closed.close()
+    program.close()
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(etude.EtudeStateError, match=r"'forward' is closed, since its program was closed.*fresh=True"):
+        shared(x, x)
+    with pytest.raises(etude.EtudeStateError, match="'forward' is closed; load it again"):
+        closed(x, x)
+    assert own(x, x)[0].shape == (2, 3)
 
 
 def test_a_plan_needs_no_more_than_there_is():
