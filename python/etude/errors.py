@@ -102,8 +102,8 @@ class EtudeDataError(EtudeError, ValueError):
     status = Status.INVALID_EXTERNAL_DATA
 
 
-class EtudeBackendError(EtudeError):
-    """A backend could not do its part."""
+class EtudeBackendError(EtudeError, ValueError):
+    """A backend does not understand its payload, or could not do its part; `__cause__` is the exception of one written in Python."""
 
     status = Status.DELEGATE_INCOMPATIBLE
 
@@ -114,7 +114,7 @@ class EtudeWarning(UserWarning):
 
 #: The exception of each status but `OK`.
 CLASSES: dict[Status, type[EtudeError]] = {
-    Status.INTERNAL: EtudeError,
+    Status.INTERNAL: EtudeBackendError,  # whoever has no better word for a failure: a backend, or a plugin
     Status.INVALID_STATE: EtudeStateError,
     Status.END_OF_METHOD: EtudeStateError,
     Status.ALREADY_LOADED: EtudeStateError,

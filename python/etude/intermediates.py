@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from etude._lib import whole
+from etude.errors import EtudeIndexError
 from etude.instructions import Instruction, Value, read_instructions
 from etude.tracing import Event
 
@@ -90,9 +92,15 @@ def record(
 ) -> list[Result]:
     """Execute, and copy the results of each instruction (or of those in `instructions`) as they are made.
 
-    With `summaries`, only numbers are kept of them. A delegate's inputs are left out, its results are there.
+    With `summaries`, only numbers are kept of them. A delegate's inputs are left out, its results are there. EtudeIndexError for an
+    instruction that there is not.
     """
     known = read_instructions(method._program.pointer, method._index_in_program, method.metadata)
+    if instructions is not None:
+        for number in instructions:
+            if not 0 <= whole("instructions", number, -(2**63), 2**63 - 1) < len(known):
+                had = f"it has {len(known)}, counted from 0"
+                raise EtudeIndexError(f"instructions: method '{method.name}' has no instruction {number}; {had}")
     found: list[Result] = []
     runs: dict[int, int] = {}
     made: set[int] = set()

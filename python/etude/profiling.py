@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from etude._flame import page
 from etude._lib import CData, ffi, lib, text, whole
 from etude._loading import Watched, watched
-from etude.errors import EtudeValueError
+from etude.errors import EtudeTypeError, EtudeValueError
 from etude.instructions import KINDS, Instruction, Value, read_instructions
 
 if TYPE_CHECKING:
@@ -233,8 +233,10 @@ def profile(method: Method, *, events: int = 100_000) -> Iterator[Profile]:
     >>> print(p)
 
     A call costs well under a microsecond more for each instruction. `events` is the room for calls one by one (the pictures
-    over time); sums are kept of all. EtudeStateError where the method is traced already.
+    over time); sums are kept of all. EtudeStateError where the method is traced already, EtudeTypeError for what is no method.
     """
+    if not hasattr(method, "watched"):
+        raise EtudeTypeError(f"profile takes a method, such as program['forward'], not {type(method).__name__}")
     found = Profile(method, whole("events", events, 0, 2**31))
     with method.watched(lib.etude_profile_trace, found._profile, found, only_after=True):
         yield found

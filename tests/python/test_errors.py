@@ -23,6 +23,7 @@ def test_every_status_has_a_row():
     assert {s.name: int(s) for s in etude.Status} == statuses()
     assert set(errors.CLASSES) == set(etude.Status) - {etude.Status.OK}
     for status, kind in errors.CLASSES.items():
+        assert kind is not etude.EtudeError, "no status leaves the kind open"
         error = errors.from_status(int(status), "words", "subject", 7)
         assert type(error) is kind and isinstance(error, etude.EtudeError)
         assert (error.status, error.subject, error.offset, str(error)) == (status, "subject", 7, "words")
@@ -48,7 +49,7 @@ def test_unknown_status():
         (etude.EtudeProgramError, ValueError),
         (etude.EtudeDataError, ValueError),
         (etude.EtudeStateError, RuntimeError),
-        (etude.EtudeBackendError, RuntimeError),
+        (etude.EtudeBackendError, ValueError),
     ],
 )
 def test_builtins(kind, builtin):

@@ -174,6 +174,17 @@ def test_wrong_calls_say_why(llm):
     for options, message in (({"max_tokens": 0}, "max_tokens"), ({"temperature": -1}, "temperature"), ({"top_p": 0}, "top_p")):
         with pytest.raises(etude.EtudeValueError, match=message):
             llm.generate_ids([1], **options)
+    with pytest.raises(etude.EtudeValueError, match="seed must be at least 0"):
+        llm.generate_ids([1], seed=-1)
+    for options in ({"temperature": "a"}, {"temperature": None}, {"top_k": 1.5}, {"top_p": "1"}, {"seed": 0.5}, {"max_tokens": "5"}):
+        with pytest.raises(etude.EtudeTypeError, match=f"^{next(iter(options))} must be"):
+            llm.generate_ids([1], **options)
+    for prompt in (5, None, b"text", {"a": 1}, [0.5], np.array(3)):
+        with pytest.raises(etude.EtudeTypeError, match=r"^prompt must be a text, or a list"):
+            llm.generate_ids(prompt)
+    for stop in (3, None, [3], b"x"):
+        with pytest.raises(etude.EtudeTypeError, match=r"^stop must be a text or a list of texts"):
+            llm.generate([1], stop=stop)
     with pytest.raises(etude.EtudeValueError, match="needs a tokenizer"):
         llm.generate("text")
     with pytest.raises(etude.EtudeProgramError, match=r"recognises speech.*Transcriber"):

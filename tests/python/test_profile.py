@@ -154,6 +154,16 @@ def test_a_planted_error_is_located(layer):
     assert all(d.absolute == 0 for d in differences[: 2 * layer])
 
 
+def test_what_is_no_method_and_no_instruction():
+    program = etude.load(deep_program(layers=1))
+    with pytest.raises(etude.EtudeTypeError, match=r"profile takes a method, such as .*, not Program$"), etude.profile(program):
+        pass
+    method = program["forward"]
+    for number in (len(program.instructions("forward")), -1):
+        with pytest.raises(etude.EtudeIndexError, match=f"'forward' has no instruction {number}; it has"):
+            intermediates.record(method, [np.zeros((2, 16), np.float32)], instructions=[number])
+
+
 def test_the_first_nan_is_located():
     x = np.ones((2, 16), np.float32)
     assert intermediates.first_not_finite(intermediates.record(deep_network(), [x])) is None

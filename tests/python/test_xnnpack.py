@@ -334,6 +334,24 @@ def test_containers_that_are_wrong(change, status):
     with pytest.raises(etude.EtudeError) as caught:
         program.load_method("forward")
     assert caught.value.status.name == status and "delegate 0" in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_damaged_payloads_raise_what_is_a_builtin_too():
+    """Bytes changed at random, so that statuses of every kind come, those of the nodes' own checks among them."""
+    rng, seen = np.random.default_rng(0), set()
+
+    def change(payload):
+        for at in rng.integers(len(payload), size=3):
+            payload[at] = rng.integers(256)
+
+    for _ in range(150):
+        try:
+            etude.load(changed_payload("x_linear", change)).load_method("forward")
+        except etude.EtudeError as error:
+            assert isinstance(error, (ValueError, KeyError, NotImplementedError, MemoryError)), repr(error)
+            seen.add(error.status.name)
+    assert {"INTERNAL", "DELEGATE_INCOMPATIBLE"} <= seen
 
 
 def test_a_missing_weight_names_its_key():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from etude._lib import whole
 from etude.errors import EtudeTypeError, EtudeValueError
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +40,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
+        for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
+            value = getattr(self, name)
+            if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+                raise EtudeTypeError(f"{name} must be a number, not {value!r}")
+        whole("top_k", self.top_k, -(2**63), 2**63 - 1)
         checks = [
             ("temperature", self.temperature >= 0, "at least 0"),
             ("top_k", self.top_k >= 0, "at least 0 (0 = all tokens)"),

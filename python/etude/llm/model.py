@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import etude
-from etude.errors import EtudeProgramError, EtudeStateError, EtudeValueError
+from etude._lib import whole
+from etude.errors import EtudeProgramError, EtudeStateError, EtudeTypeError, EtudeValueError
 from etude.llm._chat import Message, find_template, render
 from etude.llm._decoder import Decoder, Progress
 from etude.llm._metadata import ModelInfo, read_info
@@ -70,6 +71,25 @@ class Snapshot:
     tokens: tuple[int, ...]
     position: int
     state: Mapping[str, Array]
+
+
+def _ids(tokens: object) -> list[int]:
+    """Token ids of a prompt, checked."""
+    array = np.asarray(tokens)
+    if array.size > 0 and array.dtype.kind not in "iu":
+        raise EtudeTypeError(f"prompt must be a text, or a list of token ids, which are ints, or of texts and images, not {tokens!r:.60}")
+    return [int(i) for i in array.reshape(-1)]
+
+
+def _texts(stop: object) -> tuple[str, ...]:
+    """The option `stop`, checked."""
+    if isinstance(stop, str):
+        stop = (stop,)
+    if not isinstance(stop, Sequence | Set) or isinstance(stop, bytes | bytearray) or not all(isinstance(s, str) for s in stop):
+        raise EtudeTypeError(f"stop must be a text or a list of texts, not {stop!r}")
+    if "" in stop:
+        raise EtudeValueError("stop: an empty text would end everything at once")
+    return tuple(stop)
 
 
 def _no_reader(program: etude.Program) -> EtudeProgramError:
@@ -178,9 +198,7 @@ class LLM:
         bos: put the token for the beginning of a text in front; None = where the tokenizer is used so.
         progress(done, total): called while a long prompt is read.
         """
-        stops = (stop,) if isinstance(stop, str) else tuple(stop)
-        if any(not s for s in stops):
-            raise EtudeValueError("stop: an empty text would end everything at once")
+        stops = _texts(stop)
         tokenizer = self._need_tokenizer()
         ids = self._encode(prompt, bos)
         text = TextStream(tokenizer.decode, stops, context=[i for i in ids[-4:] if i >= 0])
@@ -233,8 +251,10 @@ class LLM:
     def _tokens_after(
         self, ids: list[int], max_tokens: int | None, sampling: Sampling, seed: int | None, fresh: bool, progress: Progress | None
     ) -> Iterator[int]:
-        if max_tokens is not None and max_tokens < 1:
+        if max_tokens is not None and whole("max_tokens", max_tokens, -(2**63), 2**63 - 1) < 1:
             raise EtudeValueError(f"max_tokens must be at least 1, not {max_tokens}")
+        if seed is not None and whole("seed", seed, -(2**63), 2**128) < 0:
+            raise EtudeValueError(f"seed must be at least 0, not {seed}")
         self._check_ids(ids)
         return self._run(ids, max_tokens, sampling, np.random.default_rng(seed), fresh, progress)
 
@@ -422,10 +442,12 @@ class LLM:
     def _encode(self, prompt: Prompt, bos: bool | None) -> list[int]:
         if isinstance(prompt, str):
             ids = self._need_tokenizer().encode(prompt, bos=bos)
+        elif isinstance(prompt, bytes | bytearray | Mapping) or not isinstance(prompt, Iterable) or getattr(prompt, "ndim", 1) == 0:
+            raise EtudeTypeError(f"prompt must be a text, or a list of token ids, or of texts and images, not {prompt!r:.60}")
         elif any(isinstance(part, str | np.ndarray) for part in prompt) and not isinstance(prompt, np.ndarray):
             ids = self._encode_parts(prompt, bos)
         else:
-            ids = [int(i) for i in np.asarray(prompt).reshape(-1)]
+            ids = _ids(prompt)
             if bos:
                 first = self.info.bos_id if self.tokenizer is None else self.tokenizer.bos_id
                 ids = ids if first is None else [first, *ids]
@@ -444,7 +466,7 @@ class LLM:
                     raise EtudeValueError("the prompt has an image, and this model reads text only")
                 ids += self._eyes.look(part)
             else:
-                ids += [int(t) for t in np.asarray(part).reshape(-1)]
+                ids += _ids(part)
         return ids
 
     def _check_ids(self, ids: Sequence[int]) -> None:
