@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 import time
 import wave
@@ -52,18 +53,26 @@ def pluck(hertz: float, seconds: float = 0.5) -> np.ndarray:
 
 def read_wav(source: str) -> np.ndarray:
     """The sound of a WAV file of 16 bits ("-" = standard input), its channels mixed, at `RATE`."""
-    with wave.open(io.BytesIO(sys.stdin.buffer.read()) if source == "-" else source) as file:
-        if file.getsampwidth() != 2:
-            sys.exit(f"{source}: samples have {8 * file.getsampwidth()} bits, 16 are needed")
-        rate, channels = file.getframerate(), file.getnchannels()
-        data = file.readframes(2**31 - 1 if source != "-" else 2**20)
+    what = "standard input" if source == "-" else source
+    try:
+        with wave.open(io.BytesIO(sys.stdin.buffer.read()) if source == "-" else source) as file:
+            width, rate, channels = file.getsampwidth(), file.getframerate(), file.getnchannels()
+            data = file.readframes(2**31 - 1 if source != "-" else 2**20)
+    except OSError as error:
+        sys.exit(f"{what}: {error.strerror}")
+    except (wave.Error, EOFError) as error:
+        sys.exit(f"{what}: no WAV file, or cut short ({error or 'it ends too early'})")
+    if width != 2:
+        sys.exit(f"{what}: samples have {8 * width} bits, 16 are needed")
+    if rate < 1 or len(data) < 2 * channels:
+        sys.exit(f"{what}: there is no sound in it")
     sound = np.frombuffer(data[: len(data) // (2 * channels) * 2 * channels], "<i2").reshape(-1, channels).mean(1) / 32768
     return np.interp(np.arange(int(len(sound) * RATE / rate)) * rate / RATE, np.arange(len(sound)), sound)
 
 
 def write_wav(path: str, sound: np.ndarray) -> None:
     """Write a WAV file of 16 bits."""
-    with wave.open(path, "wb") as file:
+    with Path(path).open("wb") as raw, wave.open(raw, "wb") as file:
         file.setparams((1, 2, RATE, 0, "NONE", ""))
         file.writeframes((np.clip(sound, -1, 1) * 32767).astype("<i2").tobytes())
 
@@ -110,7 +119,10 @@ def main() -> None:
     args = parser.parse_args()
     sound = read_wav(args.wav) if args.wav else np.concatenate([pluck(frequency(note)) for note in TUNE.split()])
     if args.save:
-        write_wav(args.save, sound)
+        try:
+            write_wav(args.save, sound)
+        except OSError as error:
+            sys.exit(f"{args.save}: {error.strerror}")
     network = etude.load(HERE / "crepe.pte")["forward"]
 
     start = time.perf_counter()
@@ -126,4 +138,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has heard enough; what is left must go nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import random
 import sys
 
@@ -65,5 +67,11 @@ def story(rng: random.Random) -> str:
 
 if __name__ == "__main__":
     random_stories = random.Random()
-    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
-        print(story(random_stories), end="\n\n")
+    parser = argparse.ArgumentParser(description="Print stories by a grammar.")
+    parser.add_argument("count", nargs="?", type=int, default=3, help="how many (default: %(default)s)")
+    try:
+        for _ in range(parser.parse_args().count):
+            print(story(random_stories), end="\n\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has heard enough; what is left must go nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

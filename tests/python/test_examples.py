@@ -90,3 +90,31 @@ def test_recordings(pitch, tmp_path, rate, channels):
         lines = text.splitlines()
         assert [line.split()[2] for line in lines[:-1]] == ["A4", "E4"], (text, by_path.stderr)
         assert abs(float(lines[1].split()[0]) - 1.25) < 0.05
+
+
+def test_what_is_no_recording_is_told_in_a_line(tmp_path):
+    def told(*arguments, stdin=b""):
+        done = subprocess.run([sys.executable, PITCH / "pitch.py", *arguments], input=stdin, capture_output=True)
+        lines = done.stderr.decode().splitlines()
+        assert done.returncode == 1 and len(lines) == 1, done.stderr
+        return lines[0]
+
+    empty = io.BytesIO()
+    with wave.open(empty, "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+    (tmp_path / "garbage.wav").write_bytes(b"no sound at all, but long enough for a header of a file of sound")
+    assert "No such file" in told(tmp_path / "none.wav")
+    assert "garbage.wav: no WAV file" in told(tmp_path / "garbage.wav")
+    assert told("-").startswith("standard input: no WAV file")
+    assert told("-", stdin=empty.getvalue()) == "standard input: there is no sound in it"
+    assert "No such file" in told("--save", tmp_path / "none" / "tune.wav")
+
+
+@pytest.mark.parametrize("example", ["story/story.py", "story/stories.py", "pitch/pitch.py"])
+def test_help_and_a_reader_that_goes_away(example):
+    command = [sys.executable, ROOT / "examples" / example]
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("usage:")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
