@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from etude._lib import whole
-from etude.errors import EtudeIndexError
+from etude.errors import EtudeIndexError, EtudeTypeError
 from etude.instructions import Instruction, Value, read_instructions
 from etude.tracing import Event
 
@@ -95,8 +95,12 @@ def record(
     With `summaries`, only numbers are kept of them. A delegate's inputs are left out, its results are there. EtudeIndexError for an
     instruction that there is not.
     """
+    if not hasattr(method, "watched"):
+        raise EtudeTypeError(f"record takes a method, such as program['forward'], not {type(method).__name__}")
     known = read_instructions(method._program.pointer, method._index_in_program, method.metadata)
     if instructions is not None:
+        if not isinstance(instructions, Collection):
+            raise EtudeTypeError(f"instructions must be a list of numbers, not {instructions!r}")
         for number in instructions:
             if not 0 <= whole("instructions", number, -(2**63), 2**63 - 1) < len(known):
                 had = f"it has {len(known)}, counted from 0"

@@ -235,6 +235,8 @@ class Method(Uncopied):
         An exception in it ends the execution, as one in a backend does. It runs on the thread that executes, and must not use the method.
         EtudeStateError where the method is traced already, or executing.
         """
+        if not callable(function):
+            raise EtudeTypeError(f"trace takes a function, not {type(function).__name__}")
         watch = Watch(function, self._program.root)
         with self.watched(lib.etude_py_trace, watch.handle, watch):
             yield
@@ -344,8 +346,9 @@ class Method(Uncopied):
         """`out` as arrays, checked; where it can, C writes right into them."""
         if out is None:
             out = [None] * self._output_count
-        elif isinstance(out, np.ndarray) or _torch.is_tensor(out) or len(out) != self._output_count:
-            given = len(out) if isinstance(out, (list, tuple)) else "one array"
+        elif not isinstance(out, Sequence) or len(out) != self._output_count:
+            is_one = isinstance(out, np.ndarray) or _torch.is_tensor(out)
+            given = len(out) if isinstance(out, (list, tuple)) else "one array" if is_one else type(out).__name__
             raise EtudeValueError(f"method '{self._name}', out: expected a list of {self._output_count} arrays, got {given}")
         targets: list[Array | None] = []
         for i, item in enumerate(out):

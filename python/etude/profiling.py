@@ -154,7 +154,7 @@ class Profile:
         return "\n".join(parts)
 
     def _lines(self, rows: Sequence[ProfileRow], by: str, limit: int | None) -> str:
-        shown = rows if limit is None else rows[:limit]
+        shown = rows if limit is None else rows[: whole("limit", limit, 0, 2**63 - 1)]
         total, runs = max(self.total, 1), max(self.runs, 1)
         cells = [["", "calls", "total ms", "share", "mean us", "MB", "GFLOP/s", ""]]
         for row in shown:

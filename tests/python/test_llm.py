@@ -182,6 +182,15 @@ def test_wrong_calls_say_why(llm):
     for prompt in (5, None, b"text", {"a": 1}, [0.5], np.array(3)):
         with pytest.raises(etude.EtudeTypeError, match=r"^prompt must be a text, or a list"):
             llm.generate_ids(prompt)
+    for bias in ({"a": 1}, {1.5: 1}, {1: "x"}):
+        with pytest.raises(etude.EtudeTypeError, match=r"^logit_bias: "):
+            llm.generate_ids([1], logit_bias=bias)
+    with pytest.raises(etude.EtudeTypeError, match="position must be an int, not 'a'"):
+        llm.truncate("a")
+    with pytest.raises(etude.EtudeTypeError, match=r"restore takes what snapshot\(\) gave, not int"):
+        llm.restore(5)
+    with pytest.raises(etude.EtudeTypeError, match=r"tokenizer must be a path .*, not bytes"):
+        LLM(FILES / "l_sdpa.pte", b"x")
     for stop in (3, None, [3], b"x"):
         with pytest.raises(etude.EtudeTypeError, match=r"^stop must be a text or a list of texts"):
             llm.generate([1], stop=stop)

@@ -159,6 +159,10 @@ def test_what_is_no_method_and_no_instruction():
     with pytest.raises(etude.EtudeTypeError, match=r"profile takes a method, such as .*, not Program$"), etude.profile(program):
         pass
     method = program["forward"]
+    with pytest.raises(etude.EtudeTypeError, match=r"record takes a method, such as .*, not Program$"):
+        intermediates.record(program, [])
+    with pytest.raises(etude.EtudeTypeError, match="trace takes a function, not int"), method.trace(5):
+        pass
     for number in (len(program.instructions("forward")), -1):
         with pytest.raises(etude.EtudeIndexError, match=f"'forward' has no instruction {number}; it has"):
             intermediates.record(method, [np.zeros((2, 16), np.float32)], instructions=[number])

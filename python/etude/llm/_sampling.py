@@ -99,8 +99,10 @@ def _biased(scores: Array, seen: list[int], bias: LogitBias | None) -> Array:
             raise EtudeValueError(f"logit_bias returned an array of shape {changed.shape}, not {scores.shape}")
         return changed
     for token, value in bias.items():
-        if not 0 <= token < scores.size:
+        if not 0 <= whole("logit_bias: a token", token, -(2**63), 2**63 - 1) < scores.size:
             raise EtudeValueError(f"logit_bias: {token} is no token; the model has {scores.size}, counted from 0")
+        if not isinstance(value, int | float | np.number):
+            raise EtudeTypeError(f"logit_bias: what is added to token {token} must be a number, not {value!r}")
         scores[token] += value
     return scores
 

@@ -145,6 +145,8 @@ class LLM:
         self._decoder = Decoder(reading, stepping, use_cache=self.info.use_kv_cache)
         self._eyes = Eyes(self._program, self.info) if self._decoder.prefill.embeds is not None else None
         self.tokenizer = load_tokenizer(tokenizer) if isinstance(tokenizer, str | PathLike) else tokenizer
+        if self.tokenizer is not None and not all(hasattr(self.tokenizer, name) for name in ("encode", "decode")):
+            raise EtudeTypeError(f"tokenizer must be a path or a tokenizer of etude.llm.load_tokenizer, not {type(tokenizer).__name__}")
         self.last = Generation()
         self._can_rewind = self._can_go_back()
         self._endless = self.info.max_seq_len < self.info.max_context and not self._can_rewind  # a sliding window
@@ -358,6 +360,7 @@ class LLM:
     def truncate(self, position: int) -> None:
         """Forget everything from `position` on. EtudeStateError where the caches can't go back (sliding windows)."""
         self._idle()
+        position = whole("position", position, 0, 2**63 - 1)
         if position < self.position and not self._can_rewind:
             raise EtudeStateError(
                 "the caches of this model overwrite old positions (a sliding window, or a recurrent state), so it can't go back "
@@ -374,6 +377,8 @@ class LLM:
     def restore(self, snapshot: Snapshot) -> None:
         """Back to a snapshot of this model. Any number of times."""
         self._idle()
+        if not isinstance(snapshot, Snapshot):
+            raise EtudeTypeError(f"restore takes what snapshot() gave, not {type(snapshot).__name__}")
         if set(snapshot.state) != {f"{m.name}/{name}" for m in self._methods() for name in m.state.names}:
             raise EtudeValueError("the snapshot is of another model: its caches have other names")
         for method in self._methods():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import etude
+from etude._lib import whole
 from etude.errors import EtudeProgramError, EtudeValueError
 from etude.llm._decoder import as_floats
 from etude.llm._metadata import ModelInfo, read_info
@@ -139,7 +140,7 @@ class Transcriber:
         states = self._encoder.execute([features.astype(self._features.numpy_dtype(), copy=False)])[0]
         window = self.info.max_context
         tokens = [start, *prompt]
-        most = window if max_tokens is None else min(window, len(tokens) - 1 + max_tokens)
+        most = window if max_tokens is None else min(window, len(tokens) - 1 + whole("max_tokens", max_tokens, 1, 2**63 - 1))
         position = 0
         while position < most:
             ids = np.array([[tokens[position]]])
