@@ -161,9 +161,7 @@ class Program(Uncopied):
         """Bytes that loading and running a method takes for sure; nothing is loaded.
 
         On top come, once it is loaded, what backends allocate, and what is computed beforehand, such as packed weights: up to
-        `constant_limit` of `load_method` (256 MiB unless said otherwise), as far as memory_limit has room for it. With
-        `constant_limit=0` there is none of the latter, and with a memory_limit just large enough for the rest it is left out too.
-        `Method.memory` has both.
+        `constant_limit` of `load_method` (256 MiB unless said otherwise; 0 = none of it), as far as it is there. `Method.memory` has both.
         """
         info = new_sized("etude_memory_info")
         error = ErrorBlock()
