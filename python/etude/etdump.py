@@ -122,7 +122,7 @@ class _Writer:
     """Events as tables, and the debug buffer."""
 
     def __init__(self) -> None:
-        self.tables, self.buffer = Tables(), bytearray()
+        self.tables, self.buffer = Tables("etdump"), bytearray()
         self.tables.builder.ForceDefaults(True)  # readers take -1 for a number that is left out
 
     def keep(self, value: Any) -> _Value | None:

@@ -223,3 +223,163 @@ def test_limits():
     assert "a whole number from 0" in run("run", loop, "--work-limit", "lots", status=2)
     run("run", AFFINE, "--work-limit", 10**6, "--instruction-limit", 10, "--memory-limit", 10**6)
     run("run", AFFINE, "--work-limit", 0, "--instruction-limit", 0, "--memory-limit", 0)
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "inf", "x"])
+@pytest.mark.parametrize("command", [["compare", AFFINE, AFFINE, "--rtol"], ["verify", AFFINE, "--rtol"], ["verify", AFFINE, "--atol"]])
+def test_tolerances_are_finite_and_not_negative(command, value):
+    text = run(*command[:-1], f"{command[-1]}={value}", status=2)
+    assert f"{command[-1]}: expected a finite number from 0, not '{value}'" in text
+
+
+@pytest.mark.parametrize("inside", [["--dump", "d"], ["--check-finite"]])
+@pytest.mark.parametrize("whole", [["--output", "o.npz"], ["--profile", "p.html"], ["--profile"], ["--repeat", "3"], ["--etdump", "e"]])
+def test_run_refuses_what_it_would_not_do(inside, whole, tmp_path):
+    """Both options are named, and nothing is written."""
+    options = [tmp_path / word if not word.startswith("-") and word != "3" else word for word in (*inside, *whole)]
+    assert f"{inside[0]} and {whole[0]} don't go together" in run("run", AFFINE, *options, status=2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--output", "-", "--json"], "--output - and --json"),
+        (["--etdump", "-", "--json"], "--etdump - and --json"),
+        (["--etdump", "-", "--output", "-"], "--output and --etdump"),
+        (["--debug-buffer", "b"], "--debug-buffer goes with --etdump"),
+        (["--profile", "p.txt"], "--profile p.txt: expected a name that ends in .json"),
+        (["--dump", "-"], "--dump -: expected a folder"),
+    ],
+)
+def test_run_refuses_outputs_that_collide(options, words):
+    text = run("run", AFFINE, *options, status=2)
+    assert words in text and text.count("\n") == 1
+
+
+def test_outputs_go_exactly_where_they_should(tmp_path):
+    for name, written in (("a", "a.npz"), ("b.npz", "b.npz"), ("c.out", "c.out")):
+        run("run", AFFINE, "--output", tmp_path / name)
+        assert np.load(tmp_path / written)["out0"].shape == (2, 3)
+    assert "Is a directory" in run("run", AFFINE, "--output", tmp_path, status=3)
+    assert "Is a directory" in run("run", AFFINE, "--output", f"{tmp_path}/new/", status=3)
+    assert not tmp_path.with_name(f"{tmp_path.name}.npz").exists() and len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_devices_are_written_to():
+    assert "wrote /dev/null" in run("run", AFFINE, "--output", "/dev/null")
+    assert "/dev/full: No space left on device" in run("run", AFFINE, "--output", "/dev/full", status=3)
+    assert "/dev/full: No space left on device" in run("extract", AFFINE, "--method", "forward", "-o", "/dev/full", status=3)
+
+
+def test_the_file_at_fault_is_named(tmp_path):
+    text = tmp_path / "README.md"
+    text.write_text("a text, not a program")
+    for command in (["compare"], ["diff"], ["merge", "-o", tmp_path / "x"], ["kernels"], ["embed", "-o", tmp_path / "x"]):
+        assert run(*command, AFFINE, text, status=2).startswith(f"etude {command[0]}: {text}: not a .pte file")
+    assert f"{text}: not a .ptd file" in run("run", AFFINE, "--data", text, status=2)
+    said = run("compare", CORPUS / "add.pte", CORPUS / "linear.pte", status=2)
+    assert f"{CORPUS / 'add.pte'} 2 (float32 [2, 3], float32 [2, 3]), {CORPUS / 'linear.pte'} 1 (float32 [3, 10])" in said
+    said = run("compare", CORPUS / "linear.pte", CORPUS / "lenet.pte", status=2)
+    assert f"input 0 of {CORPUS / 'linear.pte'} is float32 [3, 10], of {CORPUS / 'lenet.pte'} float32" in said
+    assert "(--data FILE.ptd)" in run("run", CORPUS / "external_constants.pte", status=2)
+    assert "a plain .pte without test cases: use `etude run`" in run("verify", AFFINE, status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "status"),
+    [
+        (None, "no such file", 3),
+        ("x = 1\nx / 0\n", "ZeroDivisionError: division by zero", 2),
+        ("x = (", "SyntaxError", 2),
+        ("import sys\nsys.exit(5)\n", "SystemExit: 5", 2),
+        ("open('nowhere.txt')", "FileNotFoundError", 2),
+    ],
+)
+def test_modules_that_cannot_be_imported(content, words, status, tmp_path):
+    module = tmp_path / "plugin.py"
+    if content is not None:
+        module.write_text(content)
+    text = run("run", AFFINE, "--import", module, status=status)
+    assert f"--import {module}: " in text and words in text and text.count("\n") == 1
+    assert run("options", "--import", "no_such_module", status=3) == "etude options: --import no_such_module: no such module\n"
+
+
+def test_sizes_are_looked_at_before_memory_is_taken():
+    text = run("run", AFFINE, "--input", "0=99999999x99999999", status=2)
+    assert "input 0 is float32 [2, 3]: dimension 0 is 99999999, not 2" in text and text.count("\n") == 1
+    assert "1 dimensions, not 2" in run("run", AFFINE, "--input", "0=[6]", status=2)
+    assert "is the most" in run("run", PROGRAMS / "length.pte", "--input", "0=99999999x3", status=2)
+
+
+def piped(*arguments, given=b"", status=0):
+    done = subprocess.run([sys.executable, "-m", "etude", *map(str, arguments)], input=given, capture_output=True)
+    assert done.returncode == status and b"Traceback" not in done.stderr, done.stderr
+    return done.stdout if status == 0 else done.stderr.decode()
+
+
+def test_a_dash_is_stdin_and_stdout(tmp_path):
+    add, linear = CORPUS / "add.pte", CORPUS / "linear.pte"
+    content = add.read_bytes()
+    assert piped("inspect", add, "--svg", "-").startswith(b"<svg")
+    assert "--svg - and --plan" in run("inspect", add, "--svg", "-", "--plan", status=2)
+    merged = piped("merge", "-", linear, "--rename", f"{linear}:forward=line", "-o", "-", given=content)
+    assert etude.load(merged).method_names == {"forward", "line"}
+    line = piped("extract", "-", "--method", "line", "-o", "-", given=merged)
+    assert etude.load(line).method_names == {"line"}
+    assert piped("diff", "-", add, given=content) == b""
+    assert b"aten::add.out" in piped("kernels", "-", given=content)
+    assert piped("run", add, "--etdump", "-")[8:12] == b"ED00"
+    for command in (["diff", "-", "-"], ["merge", "-", "-", "-o", "-"], ["compare", "-", "-"], ["run", "-", "--inputs", "-"]):
+        assert "only one of the inputs can be stdin" in piped(*command, given=content, status=2)
+    assert not Path("-").exists()
+
+
+def test_run_as_json(tmp_path):
+    golden = np.load(CORPUS / "add.npz")
+    report = json.loads(run("run", CORPUS / "add.pte", "--json", "--input", f"0={save(tmp_path, golden['forward__in0'])}"))
+    assert [i["source"] for i in report["inputs"]] == ["given", "made up: standard normal"]
+    report = json.loads(run("run", CORPUS / "add.pte", "--json", "--inputs", CORPUS / "add.npz"))
+    assert report["inputs"] == [{"dtype": "float32", "shape": [2, 3], "source": "given"}] * 2
+    want, (got,) = golden["forward__out0"], report["outputs"]
+    assert (got["dtype"], got["shape"], got["nan"], got["inf"]) == ("float32", [2, 3], 0, 0)
+    assert np.array_equal(np.array(got["values"], np.float32), want) and got["max"] == want.max() and got["min"] == want.min()
+    x = np.array([[np.nan, 1, 2], [3, np.inf, 5]], np.float32)
+    np.savez(tmp_path / "x.npz", x=x, y=np.zeros_like(x))
+    (got,) = json.loads(run("run", CORPUS / "add.pte", "--json", "--inputs", tmp_path / "x.npz"))["outputs"]
+    assert (got["nan"], got["inf"], got["min"], got["max"], got["mean"]) == (1, 1, 1, 5, 2.75)
+    assert got["values"] == [["nan", 1, 2], [3, "inf", 5]]
+    (got,) = json.loads(run("run", CORPUS / "lenet.pte", "--json", "--inputs", CORPUS / "lenet.npz"))["outputs"]
+    assert ("values" in got) == (np.prod(got["shape"]) <= 64)
+    assert json.loads(run("run", PROGRAMS / "values.pte", "--json"))["outputs"][1:] == [{"value": v} for v in (7, True, 2.5, None)]
+
+
+def test_the_program_after_an_option_without_value():
+    assert "aten::add.out" in run("run", "--profile", CORPUS / "add.pte")
+    assert run().count("\n    ") >= 15 and "compare" in run()
+    assert "usage: etude run" in run("run", AFFINE, AFFINE, status=2)
+
+
+def test_inputs_and_goldens_by_their_names(tmp_path):
+    add, golden = CORPUS / "add.pte", np.load(CORPUS / "add.npz")
+    run("run", add, "--inputs", CORPUS / "add.npz", "--output", tmp_path / "out.npz")
+    assert np.array_equal(np.load(tmp_path / "out.npz")["out0"], golden["forward__out0"])
+    for name in ("add", "dtype_bf16", "dtype_fp16"):  # the latter's are stored as bits
+        assert "output 0: 0 apart" in run("compare", CORPUS / f"{name}.pte", CORPUS / f"{name}.npz")
+    np.savez(tmp_path / "wrong.npz", **{name: golden[name] + (name == "forward__out0") for name in golden.files})
+    assert "<-- differs" in run("compare", add, tmp_path / "wrong.npz", status=1)
+    np.savez(tmp_path / "few.npz", in0=golden["forward__in0"], out0=golden["forward__out0"])
+    assert "missing is 1 (arrays in the file: in0, out0)" in run("run", add, "--inputs", tmp_path / "few.npz", status=2)
+    assert "1 of the 2 inputs" in run("compare", add, tmp_path / "few.npz", status=2)
+    given = save(tmp_path, golden["forward__in1"])
+    assert "made up" not in run("run", add, "--inputs", tmp_path / "few.npz", "--input", f"1={given}")
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"), [(["run", AFFINE, "--etdump", "-"], "etdump"), (["extract", AFFINE, "--method", "forward", "-o", "-"], "emit")]
+)
+def test_the_extra_that_writing_needs_is_named(options, extra):
+    code = "import sys; sys.modules['flatbuffers'] = None; from etude.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
+    assert done.returncode == 2 and f"pip install etude[{extra}]" in done.stderr and done.stderr.count("\n") == 1

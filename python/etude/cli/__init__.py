@@ -15,12 +15,14 @@ import importlib
 import importlib.util
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from etude import EtudeError, __version__
+from etude.cli._errors import NamedError
 
 NO, FAILED, NO_FILE, INTERRUPTED, NO_READER = 1, 2, 3, 130, 141
 
@@ -44,9 +46,21 @@ class _CommandParser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         self._mixing = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, rest = self.parse_known_intermixed_args(self._apart(args or []), namespace)
         finally:
             self._mixing = False
+        if rest:  # said here, it comes with the usage of this command
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
+    def _apart(self, args: Sequence[str]) -> list[str]:
+        """An option whose value may be left out, such as --profile, does not take a program that follows for its value."""
+        optional = {name for action in self._actions if action.nargs == "?" for name in action.option_strings}
+        following = [*args[1:], ""]
+        return [
+            f"{arg}=" if arg in optional and (after == "-" or after.endswith((".pte", ".bpte"))) else arg
+            for arg, after in zip(args, following)
+        ]
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -63,28 +77,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     description = "Run and examine ExecuTorch programs (.pte files)."
     parser = argparse.ArgumentParser(prog="etude", description=description, epilog=_EXIT_STATUSES)
     parser.add_argument("--version", action="version", version=f"etude {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_CommandParser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser)
     modules = _modules()
     for module in modules.values():
         module.add_parser(subparsers)
     args = parser.parse_args(arguments)
+    if args.command is None:
+        parser.print_help()
+        return 0
     try:
         return int(modules[args.command].run(args))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be flushed to it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
+    except MemoryError as error:
+        print(f"etude {args.command}: out of memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        return FAILED
     except (EtudeError, OSError, ValueError) as error:
         # Errors of the system name their file; the others are about the program, or an argument that goes with it.
         program = getattr(args, "program", None)
-        file = f"{program}: " if program and program not in str(error) and not isinstance(error, OSError) else ""
-        print(f"etude {args.command}: {file}{_words(error)}", file=sys.stderr)
+        file = f"{program}: " if program and program not in str(error) and not isinstance(error, OSError | NamedError) else ""
+        print(f"etude {args.command}: {file}{_words(error, getattr(args, 'data', []))}", file=sys.stderr)
         return NO_FILE if isinstance(error, OSError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _words(error: Exception) -> str:
-    """The text of an error; of one of the system without its number."""
+#: What errors of the library call parameters, and what the command line does.
+_OPTIONS = {"(data_path=)": "(--data FILE.ptd)", "raise memory_limit ": "raise --memory-limit "}
+
+
+def _words(error: Exception, data: Sequence[str]) -> str:
+    """The text of an error; of one of the system without its number. `data` are the files of --data, by number."""
     if isinstance(error, OSError) and not isinstance(error, EtudeError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    return str(error)
+    text = str(error)
+    if not isinstance(error, NamedError):
+        text = re.sub(r"\bexternal data file (\d+)", lambda m: data[int(m[1])] if int(m[1]) < len(data) else m[0], text)
+    for parameter, option in _OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text

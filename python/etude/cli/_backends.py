@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import re
 import runpy
+import traceback
+from pathlib import Path
 
 import etude
+from etude.cli._errors import NamedError
 
 Value = bool | int | str
 _WORDS = {"true": True, "false": False}
@@ -37,13 +41,30 @@ def open_runtime(args: argparse.Namespace, threads: int | None = None) -> etude.
     if args.modules and threads is not None:  # that is where `etude.kernel` and `Runtime.get` lead
         etude.Runtime._shared = runtime
     for module in args.modules:
-        if module.endswith(".py"):
-            runpy.run_path(module)
-        else:
-            importlib.import_module(module)
+        _import(module)
     for path in args.library:
         runtime.backend_registry.load_library(path)
     return runtime
+
+
+def _import(module: str) -> None:
+    """Import a module, by name or as a file. FileNotFoundError where there is none, NamedError where it raises."""
+    try:
+        if not module.endswith(".py"):
+            importlib.import_module(module)
+        elif Path(module).is_file():
+            runpy.run_path(module)
+        else:
+            raise FileNotFoundError(errno.ENOENT, "no such file", f"--import {module}")
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module}.".startswith(f"{missing}."):
+            raise FileNotFoundError(errno.ENOENT, "no such module", f"--import {module}") from None
+        if isinstance(error, FileNotFoundError) and error.filename == f"--import {module}":
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = (str(error).splitlines() or [""])[0]
+        raise NamedError(f"--import {module}: {type(error).__name__}: {text} ({place.filename}, line {place.lineno})") from error
 
 
 def set_options(runtime: etude.Runtime, texts: list[str]) -> tuple[dict[str, dict[str, Value]], dict[str, dict[str, Value]]]:

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 import etude
 from etude.cli._backends import open_runtime, set_options
+from etude.cli._targets import read_source
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def source_of(args: argparse.Namespace) -> str | bytes:
     if args.program != "-":
         return str(args.program)
     if "stdin" not in args:
-        args.stdin = sys.stdin.buffer.read()
+        args.stdin = read_source("-")
     return bytes(args.stdin)
 
 

@@ -7,11 +7,13 @@ import io
 import re
 import sys
 import zipfile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import etude
+from etude.cli._errors import NamedError
+from etude.cli._values import from_bits, numbered
 from etude.dtypes import describe, is_nameless
 
 Array = np.ndarray[Any, Any]
@@ -24,21 +26,41 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="input N (from 0): an .npy file, a number, true, false, none, or sizes such as 2x6 or [6], of which it is made up; may be "
         "repeated. Other inputs are made up, at their largest sizes",
     )  # fmt: skip
-    parser.add_argument("--inputs", metavar="FILE.npz", help="all inputs, in the order of the file's arrays; - is stdin")
+    parser.add_argument(
+        "--inputs", metavar="FILE.npz", help="all inputs: arrays in0, in1, ... (or METHOD__in0, ...), "
+        "or where none has such a name all of the file in its order; - is stdin",
+    )  # fmt: skip
 
 
-def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool = False) -> list[object]:
+class Inputs(NamedTuple):
+    """The inputs for a method in order, and where each comes from: "given", "made up: zeros", ..."""
+
+    values: list[object]
+    sources: list[str]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What each is, as plain values."""
+        return [_looks(value) | {"source": source} for value, source in zip(self.values, self.sources)]
+
+
+def _looks(value: object) -> dict[str, Any]:
+    return {"dtype": describe(value.dtype), "shape": list(value.shape)} if isinstance(value, np.ndarray) else {"value": value}
+
+
+def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool = False) -> Inputs:
     """The inputs for a method, in order; says what each is and where it comes from, unless `quiet`."""
     infos = method.metadata.inputs
-    given = _given(args)
+    given = _given(args, method)
     for index in given:
         if not 0 <= index < len(infos):
             raise etude.EtudeValueError(f"input {index}: method '{method.name}' has {len(infos)} inputs, counted from 0")
     values: list[object] = []
+    sources: list[str] = []
     for i, info in enumerate(infos):
         if i in given:
-            value, note = _as_bits(given[i], info), "given"
+            value, note = from_bits(given[i], info), "given"
             if isinstance(value, _Sizes):
+                _check_sizes(i, info, value)
                 value, note = _made_up(info, value)
         else:
             value, note = _made_up(info)
@@ -46,30 +68,39 @@ def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool =
             looks = f"{describe(value.dtype)} {list(value.shape)}" if isinstance(value, np.ndarray) and "made up" in note else info
             print(f"input {i}: {looks} ({note})")
         values.append(value)
-    return values
+        sources.append(note)
+    return Inputs(values, sources)
 
 
-def _given(args: argparse.Namespace) -> dict[int, object]:
+def _given(args: argparse.Namespace, method: etude.Method) -> dict[int, object]:
     given: dict[int, object] = {}
     if args.inputs:
-        given = dict(enumerate(_load(args.inputs, "--inputs", ".npz")))
+        arrays = load_arrays(args.inputs, "--inputs", ".npz")
+        named = any(re.fullmatch(r"(.*__)?(in|out|rt)\d+", name) for name in arrays)
+        given = dict(numbered(arrays, "in", method.name) if named else enumerate(arrays.values()))
     for item in args.input:
         index, found, value = item.partition("=")
         if not found or not index.isdecimal():
             raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
-        given[int(index)] = _load(value, "--input", ".npy")[0] if value.endswith(".npy") else _literal(value)
+        given[int(index)] = load_arrays(value, "--input", ".npy")[""] if value.endswith(".npy") else _literal(value)
+    missing = [str(i) for i in range(len(method.metadata.inputs)) if i not in given] if args.inputs else []
+    if missing:
+        raise NamedError(
+            f"--inputs {args.inputs}: method '{method.name}' has {len(method.metadata.inputs)} inputs, and the file is to have all: missing"
+            f" is {', '.join(missing)} (arrays in the file: {', '.join(arrays) or 'none'}); add it, or give it with --input {missing[0]}=X"
+        )
     return given
 
 
-def _load(path: str, option: str, wanted: str) -> list[Array]:
-    """The arrays of an .npy or .npz file, whichever is wanted, in its order."""
+def load_arrays(path: str, option: str, wanted: str) -> dict[str, Array]:
+    """The arrays of an .npy or .npz file, whichever is wanted, by name in its order."""
     try:
         content = np.load(io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path)
         if isinstance(content, np.ndarray):
-            arrays, kind = [content], ".npy"
+            arrays, kind = {"": content}, ".npy"
         else:
             with content:
-                arrays, kind = [content[name] for name in content.files], ".npz"
+                arrays, kind = {name: content[name] for name in content.files}, ".npz"
     except (ValueError, EOFError, zipfile.BadZipFile):  # numpy's words are about pickle, which is not for users to allow
         raise etude.EtudeValueError(f"{option}: {path!r} is no {wanted} file of numbers, or damaged") from None
     if kind != wanted:
@@ -97,13 +128,18 @@ def _literal(text: str) -> object:
     raise etude.EtudeValueError(f"--input: {text!r} is no .npy file, number, true, false, none, or sizes such as 2x6")
 
 
-def _as_bits(value: object, info: etude.ValueInfo) -> object:
-    """Files can't say bfloat16: unsigned or raw elements of its width are taken as its bits."""
-    tensor = info.tensor
-    if tensor is None or not isinstance(value, np.ndarray) or not is_nameless(tensor.dtype()):
-        return value
-    dtype = tensor.numpy_dtype()
-    return value.view(dtype) if value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize else value
+def _check_sizes(index: int, info: etude.ValueInfo, sizes: _Sizes) -> None:
+    """Refuse sizes that the method would, before memory is taken for them."""
+    if info.tensor is None:
+        return
+    bounds, dynamic = info.tensor.sizes(), info.tensor.is_dynamic()
+    wrong = "" if len(sizes) == len(bounds) else f"{len(sizes)} dimensions, not {len(bounds)}"
+    for dim, (size, bound) in enumerate(zip(sizes, bounds) if not wrong else ()):
+        if size > bound or (size != bound and not dynamic):
+            wrong = f"dimension {dim} is {size}, {f'and {bound} is the most' if dynamic else f'not {bound}'}"
+            break
+    if wrong:
+        raise NamedError(f"--input {index}={'x'.join(map(str, sizes))}: input {index} is {info}: {wrong}")
 
 
 def _made_up(info: etude.ValueInfo, sizes: _Sizes | None = None) -> tuple[object, str]:

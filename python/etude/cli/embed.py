@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from etude.cli._errors import NamedError, about
 from etude.embed.boards import BOARDS
 from etude.embed.build import make_files, read_model, with_exact_arena
 from etude.embed.layouts import LAYOUTS
@@ -39,6 +40,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files and say what to do with them."""
+    if args.output == "-":
+        raise NamedError("--output -: expected a folder, which stdout is not")
     folder = Path(args.output)
     choices = Choices(args.fast, args.texts)
     models = _models(args)
@@ -73,7 +76,8 @@ def _models(args: argparse.Namespace) -> list[Model]:
         name = identifier(args.name or ("model" if len(args.programs) == 1 else Path(path).stem))
         if name in {"etude", "main", "board"} or any(name == model.name for model in models):
             raise EtudeValueError(f"the name {name!r} is taken: give another file name, or --name")
-        models.append(read_model(Path(path), name))
+        with about(path):
+            models.append(read_model(Path(path), name))
     return models
 
 

@@ -7,9 +7,9 @@ import io
 
 import numpy as np
 
+from etude.cli._targets import check_targets, read_source, words_beside, write_targets
 from etude.emit.errors import MergeError
 from etude.emit.extract import extract_constant, extract_delegate, extract_methods, extract_named
-from etude.emit.files import check_writable, write_files
 from etude.emit.model import Program
 from etude.emit.reader import read_program
 from etude.emit.writer import program_bytes
@@ -18,8 +18,8 @@ from etude.emit.writer import program_bytes
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of this command."""
     parser = subparsers.add_parser("extract", help="take something out of a program", description=__doc__)
-    parser.add_argument("program", metavar="MODEL.pte", help="the program")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    parser.add_argument("program", metavar="MODEL.pte", help="the program; - is stdin")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--method", metavar="NAME", action="append", help="this method, as a .pte; may be repeated")
     what.add_argument("--payload", metavar="METHOD[:INDEX]", help="the payload of a delegate, as it is")
@@ -29,10 +29,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Extract, and print what was written."""
-    check_writable(args.output)
-    content, text = _content(read_program(args.program), args)
-    write_files({args.output: content})
-    print(f"{args.output}: {text}, {len(content)} bytes")
+    check_targets({"--output": args.output})
+    content, text = _content(read_program(read_source(args.program)), args)
+    write_targets({args.output: content})
+    print(f"{args.output}: {text}, {len(content)} bytes", file=words_beside(args.output))
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from etude.cli._backends import add_options
 from etude.cli._common import add_program, open_program
+from etude.cli._targets import one_stdin
 
 if TYPE_CHECKING:
     from etude.llm import LLM
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Stream the text; speeds go to stderr where that is a terminal."""
     from etude.llm import LLM  # noqa: PLC0415  numpy's random generators need not be there for other commands
 
+    one_stdin({"MODEL.pte": [args.program], "the prompt": [args.prompt or "-"]})
     llm = LLM(open_program(args, args.threads or _cores()), args.tokenizer)
     if args.chat and args.prompt is None and sys.stdin.isatty():
         return _talk(llm, args)

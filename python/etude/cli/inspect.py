@@ -14,10 +14,11 @@ from typing import Any
 import etude
 from etude.cli._backends import add_libraries
 from etude.cli._common import add_program, bytes_text, open_program, print_json, source_of
+from etude.cli._errors import refuse_together
 from etude.cli._sizes import sizes, sizes_text
+from etude.cli._targets import check_targets, write_targets
 from etude.emit.describe import describe_instructions, describe_plan, describe_sharing, describe_traces
 from etude.emit.extract import method_named
-from etude.emit.files import check_writable, write_files
 from etude.emit.listing import list_method, list_sharing, list_traces, plural
 from etude.emit.model import Method, Program
 from etude.emit.picture import plan_svg, plan_text
@@ -35,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_libraries(parser)
     parser.add_argument("--instructions", action="store_true", help="every instruction with its operands and their places")
     parser.add_argument("--plan", action="store_true", help="the memory plan: buffers over time, as a picture in text")
-    parser.add_argument("--svg", metavar="FILE", help="write that picture to an SVG file")
+    parser.add_argument("--svg", metavar="FILE", help="write that picture to an SVG file; - is stdout, and then nothing else is")
     parser.add_argument("--shared", action="store_true", help="contents that are used several times, state that methods share")
     parser.add_argument("--traces", action="store_true", help="the stack traces of instructions, if the program has them")
     parser.add_argument("--sizes", action="store_true", help="what takes the space, in the file and in memory, largest first")
@@ -45,13 +46,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Describe the program."""
-    if args.svg:
-        check_writable(args.svg)
+    others = ("instructions", "plan", "shared", "traces", "sizes", "json")
+    refuse_together({"--svg -": args.svg == "-"}, {f"--{name}": getattr(args, name) for name in others}, "both write to stdout")
+    check_targets({"--svg": args.svg})
     details = args.instructions or args.plan or args.shared or args.traces or args.svg
     program = read_program(source_of(args)) if details else None
     methods = [] if program is None else _chosen(program, args.method)
     if args.svg:
-        write_files({args.svg: plan_svg(*methods).encode()})
+        write_targets({args.svg: plan_svg(*methods).encode()})
+        if args.svg == "-":
+            return 0
     if args.sizes and not args.json:
         print(sizes_text(open_program(args), read_program(source_of(args))))
         if program is None:

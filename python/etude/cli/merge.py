@@ -7,18 +7,19 @@ import os
 from collections.abc import Sequence
 
 from etude.cli._common import busy, progress
+from etude.cli._errors import about
+from etude.cli._targets import check_targets, one_stdin, read_source, words_beside, write_targets
 from etude.emit.errors import MergeError
-from etude.emit.files import check_writable
 from etude.emit.merge import MergeReport, Source, merge_programs
 from etude.emit.reader import read_program
-from etude.emit.writer import WriteReport, write_program
+from etude.emit.writer import WriteReport, program_bytes
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of this command."""
     parser = subparsers.add_parser("merge", help="put several programs into one file", description=__doc__)
-    parser.add_argument("programs", metavar="MODEL.pte", nargs="+", help="the programs")
-    parser.add_argument("-o", "--output", metavar="OUT.pte", required=True, help="the file to write")
+    parser.add_argument("programs", metavar="MODEL.pte", nargs="+", help="the programs; - is stdin")
+    parser.add_argument("-o", "--output", metavar="OUT.pte", required=True, help="the file to write; - is stdout")
     parser.add_argument(
         "--rename",
         metavar="[FILE:]OLD=NEW",
@@ -35,21 +36,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Merge, and print what was shared."""
-    check_writable(args.output)
-    sources = [Source(path, read_program(path)) for path in progress(args.programs, "reading")]
+    one_stdin({"MODEL.pte": args.programs})
+    check_targets({"--output": args.output})
+    sources, read = [], 0
+    for path in progress(args.programs, "reading"):
+        with about(path):
+            content = read_source(path)
+            sources.append(Source(path, read_program(content)))
+            read += len(content) if isinstance(content, bytes) else os.path.getsize(content)
     renames = _renames(args.rename, sources)
     sources = [Source(s.label, s.program, rename) for s, rename in zip(sources, renames)]
     merging, writing = MergeReport(), WriteReport()
     with busy("merging"):
         merged = merge_programs(sources, state="separate" if args.separate_state else "by-name", report=merging)
-        write_program(merged, args.output, report=writing)
-    read = sum(os.path.getsize(path) for path in args.programs)
-    print(f"{args.output}: {len(merged.methods)} methods from {len(sources)} files, {read} bytes read")
-    print(writing)
+        write_targets({args.output: program_bytes(merged, report=writing)})
+    words = words_beside(args.output)
+    print(f"{args.output}: {len(merged.methods)} methods from {len(sources)} files, {read} bytes read", file=words)
+    print(writing, file=words)
     if merging.equal_methods:
-        print(f"equal methods, kept once: {', '.join(merging.equal_methods)}")
+        print(f"equal methods, kept once: {', '.join(merging.equal_methods)}", file=words)
     if merging.shared_state:
-        print(f"shared state: {', '.join(merging.shared_state)}")
+        print(f"shared state: {', '.join(merging.shared_state)}", file=words)
     return 0
 
 

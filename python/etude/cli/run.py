@@ -19,8 +19,10 @@ import etude
 from etude import etdump, intermediates
 from etude.cli._backends import add_options
 from etude.cli._common import add_limits, add_program, busy, bytes_text, limits, open_program, pick_method, print_json, progress
-from etude.cli._inputs import add_inputs, read_inputs
-from etude.dtypes import describe
+from etude.cli._errors import NamedError, refuse_together
+from etude.cli._inputs import Inputs, add_inputs, read_inputs
+from etude.cli._targets import check_targets, one_stdin, with_ending, words_beside, write_targets
+from etude.cli._values import storable, summary, to_json
 from etude.emit.files import check_writable, write_files
 
 Array = np.ndarray[Any, Any]
@@ -39,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--profile", metavar="FILE", nargs="?", const="", help="show where the time goes; FILE.json is a trace for Chrome and Perfetto, "
         "FILE.html a page to look at",
     )  # fmt: skip
-    parser.add_argument("--etdump", metavar="FILE", help="write an event dump of the executions, for ExecuTorch's Inspector")
+    parser.add_argument("--etdump", metavar="FILE", help="write an event dump of the executions, for ExecuTorch's Inspector; - is stdout")
     parser.add_argument(
         "--debug-buffer", metavar="FILE", help="with --etdump: execute once more, and write the values of all instructions for it, too",
     )  # fmt: skip
@@ -59,11 +61,10 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Execute, print a summary, write what was asked for."""
-    path = args.output
-    if path not in (None, "-"):
-        path = path if path.endswith(".npz") else f"{path}.npz"
-    _check_targets(args, path)
-    quiet = args.json or path == "-"
+    path = None if args.output is None else with_ending(args.output, ".npz")
+    _check(args, path)
+    streams = (path, args.etdump, args.debug_buffer)
+    quiet = args.json or "-" in streams
     started = time.perf_counter()
     every = args.dump or args.check_finite or args.etdump  # a result that is computed at load is looked at, too
     with busy("loading"), etude.profile_load() as loading:
@@ -80,46 +81,59 @@ def run(args: argparse.Namespace) -> int:
     with nullcontext() if args.profile is None and args.etdump is None else etude.profile(method) as profile:
         for _ in progress(range(args.repeat), "executing"):
             start = time.perf_counter()
-            outputs = method.execute(inputs)
+            outputs = method.execute(inputs.values)
             times.append(time.perf_counter() - start)
+    targets: dict[str, bytes] = {}
     if profile is not None and args.etdump:
-        results = intermediates.record(method, inputs) if args.debug_buffer else []
-        etdump.write(args.etdump, profile, results, outputs if args.debug_buffer else [], debug_buffer=args.debug_buffer)
-    report = {
+        results = intermediates.record(method, inputs.values) if args.debug_buffer else []
+        targets[args.etdump], values = etdump.dump(profile, results, outputs if args.debug_buffer else [])
+        if args.debug_buffer:
+            targets[args.debug_buffer] = values
+    report: dict[str, Any] = {
         "method": method.name, "runs": len(times), "median_ms": statistics.median(times) * 1e3, "open_ms": (opened - started) * 1e3,
-        "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak, "outputs": [_summary(value) for value in outputs],
+        "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak,
     }  # fmt: skip
     if path is not None:
         file = io.BytesIO()
-        np.savez(file, **{f"out{i}": _storable(value) for i, value in enumerate(outputs)})
-        if path == "-":
-            sys.stdout.buffer.write(file.getvalue())
-            if profile is not None and args.profile is not None:
-                _show_profile(profile, loading, args, sys.stderr)
-            return 0
-        write_files({path: file.getvalue()})
+        np.savez(file, **{f"out{i}": storable(value) for i, value in enumerate(outputs)})
+        targets[path] = file.getvalue()
+    write_targets(targets)
     if args.json:
         measured = {} if profile is None or args.profile is None else {"profile": profile.to_dict(), "loading": loading.to_dict()}
-        print_json(report | measured)
-    else:
-        _print(report, path)
+        print_json(report | {"inputs": inputs.to_json(), "outputs": [to_json(value) for value in outputs]} | measured)
+    elif not quiet:
+        _print(report, outputs, path)
     if profile is not None and args.profile is not None:
-        _show_profile(profile, loading, args, sys.stderr if args.json else sys.stdout)
+        _show_profile(profile, loading, args, sys.stderr if args.json else words_beside(*streams))
     return 0
 
 
-def _check_targets(args: argparse.Namespace, path: str | None) -> None:
-    """Could all that is asked for be written?"""
+def _check(args: argparse.Namespace, path: str | None) -> None:
+    """Does all that is asked for go together, and could it be written?"""
     if args.debug_buffer and not args.etdump:
-        raise etude.EtudeValueError("--debug-buffer goes with --etdump")
-    for file in (path, args.profile, args.etdump, args.debug_buffer):
-        if file and file != "-":
-            check_writable(file)
+        raise NamedError("--debug-buffer goes with --etdump")
+    inside = {"--dump": args.dump is not None, "--check-finite": args.check_finite}
+    whole = {
+        "--output": path is not None, "--profile": args.profile is not None, "--etdump": args.etdump is not None,
+        "--repeat": args.repeat > 1,
+    }  # fmt: skip
+    refuse_together(inside, whole, "the one executes once, to look at every instruction; run again for the other")
+    written = {"--output": path, "--etdump": args.etdump, "--debug-buffer": args.debug_buffer}
+    streams = {f"{option} -": file == "-" for option, file in written.items()}
+    refuse_together(streams, {"--json": args.json}, "both write to stdout")
+    if args.dump == "-":
+        raise NamedError("--dump -: expected a folder, which stdout is not")
+    if args.profile and not args.profile.endswith((".json", ".html")):
+        raise NamedError(f"--profile {args.profile}: expected a name that ends in .json (a trace) or .html (a page)")
+    one_stdin({"MODEL.pte": [args.program], "--inputs": [args.inputs]})
+    check_targets(written)
+    if args.profile:
+        check_writable(args.profile)
 
 
-def _print(report: dict[str, Any], path: str | None) -> None:
-    for i, text in enumerate(report["outputs"]):
-        print(f"output {i}: {text}")
+def _print(report: dict[str, Any], outputs: list[Any], path: str | None) -> None:
+    for i, value in enumerate(outputs):
+        print(f"output {i}: {summary(value)}")
     runs = f" (median of {report['runs']} runs)" if report["runs"] > 1 else ""
     print(
         f"{report['method']}: executed in {report['median_ms']:.3f} ms{runs}, loaded in {report['open_ms'] + report['load_ms']:.3f} ms "
@@ -140,9 +154,9 @@ def _show_profile(profile: etude.Profile, loading: etude.LoadProfile, args: argp
         print(f"wrote {args.profile}", file=to)
 
 
-def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Namespace) -> int:
+def _look_inside(method: etude.Method, inputs: Inputs, args: argparse.Namespace) -> int:
     """Execute once; write the results of all instructions, or say which is the first that is not finite."""
-    results = intermediates.record(method, inputs, summaries=args.dump is None)
+    results = intermediates.record(method, inputs.values, summaries=args.dump is None)
     if args.dump is not None:
         folder = Path(args.dump)
         folder.mkdir(parents=True, exist_ok=True)
@@ -156,7 +170,8 @@ def _look_inside(method: etude.Method, inputs: list[object], args: argparse.Name
     first = intermediates.first_not_finite(results) if args.check_finite else None
     if args.json:
         rows = [_result(r) | ({"file": f"{r.key}.npy"} if args.dump is not None else {}) for r in results]
-        print_json({"method": method.name, "results": rows, "first_not_finite": None if first is None else _result(first)})
+        found = None if first is None else _result(first)
+        print_json({"method": method.name, "inputs": inputs.to_json(), "results": rows, "first_not_finite": found})
         return 0 if first is None else 1
     if first is not None:
         place = f"instruction {first.instruction} ({first.name})"
@@ -174,30 +189,5 @@ def _result(result: intermediates.Result) -> dict[str, Any]:
 
 def _npy(array: Array | None) -> bytes:
     file = io.BytesIO()
-    np.save(file, _storable(array))
+    np.save(file, storable(array))
     return file.getvalue()
-
-
-def _summary(value: object) -> str:
-    if isinstance(value, list):
-        return f"list of {len(value)}: [{', '.join(_summary(item) for item in value)}]"
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    head = f"{describe(value.dtype)} {list(value.shape)}"
-    if value.size == 0 or value.dtype.metadata:
-        return head
-    numbers = value.astype(np.float32) if value.dtype.kind == "V" else value
-    with np.printoptions(precision=4, threshold=12, edgeitems=4, linewidth=110, suppress=True):
-        shown = np.array2string(numbers.reshape(-1))
-    if numbers.dtype.kind == "b":
-        return f"{head}, {int(numbers.sum())} true\n  {shown}"
-    return f"{head}, min {numbers.min():.5g}, max {numbers.max():.5g}, mean {numbers.mean():.5g}\n  {shown}"
-
-
-def _storable(value: object) -> Any:
-    """As an array that an .npz file can hold: types that numpy has no name for as unsigned integers."""
-    if isinstance(value, np.ndarray) and (value.dtype.kind == "V" or value.dtype.metadata):
-        return np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
-    if value is None:
-        return np.zeros(0)
-    return np.asarray(value)

@@ -10,6 +10,7 @@ import argparse
 from etude import bundles
 from etude.cli._backends import add_options
 from etude.cli._common import add_program, busy, open_program, print_json, source_of
+from etude.cli._errors import tolerance
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,8 +19,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_program(parser)
     add_options(parser)
     parser.add_argument("--method", metavar="NAME", help="only the cases of this method")
-    parser.add_argument("--rtol", metavar="R", type=float, default=bundles.RTOL, help=f"of the expected element (default {bundles.RTOL:g})")
-    parser.add_argument("--atol", metavar="A", type=float, default=bundles.ATOL, help=f"added to that (default {bundles.ATOL:g})")
+    parser.add_argument(
+        "--rtol", metavar="R", type=tolerance, default=bundles.RTOL, help=f"of the expected element (default {bundles.RTOL:g})",
+    )  # fmt: skip
+    parser.add_argument("--atol", metavar="A", type=tolerance, default=bundles.ATOL, help=f"added to that (default {bundles.ATOL:g})")
     parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads that kernels may use (default 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 

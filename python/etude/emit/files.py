@@ -21,10 +21,10 @@ def write_files(contents: Mapping[str | os.PathLike[str], Bytes]) -> None:
     staged: dict[Path, str] = {}
     try:
         for path, content in contents.items():
-            target = Path(os.path.realpath(path))
-            if target.exists() and not target.is_file() and not target.is_dir():
-                target.write_bytes(content)
+            if _is_device(path):
+                _write_through(path, content)
             else:
+                target = _target(path)
                 staged[target] = _stage(target, content)
         for target in list(staged):
             os.replace(staged[target], target)
@@ -36,9 +36,27 @@ def write_files(contents: Mapping[str | os.PathLike[str], Bytes]) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Could `path` be written? OSError if not, before the work whose result it is for."""
-    target = Path(os.path.realpath(path))
-    if not target.exists() or target.is_file() or target.is_dir():
-        Path(_stage(target, b"")).unlink()
+    if not _is_device(path):
+        Path(_stage(_target(path), b"")).unlink()
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    """By the name as it is given: that of /dev/stdout leads to a pipe, which has no name to be opened by."""
+    given = Path(path)
+    return given.exists() and not given.is_file() and not given.is_dir()
+
+
+def _write_through(path: str | os.PathLike[str], content: Bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:  # a full device says so without its name
+        raise type(error)(error.errno, error.strerror or str(error), os.fspath(path)) from None
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    if os.fspath(path).endswith((os.sep, "/")):  # realpath would take it for a file's name
+        raise IsADirectoryError(21, "Is a directory", os.fspath(path))
+    return Path(os.path.realpath(path))
 
 
 def _stage(target: Path, content: Bytes) -> str:

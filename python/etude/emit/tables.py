@@ -19,11 +19,12 @@ def round_up(size: int, alignment: int) -> int:
 class Tables:
     """A thin layer over flatbuffers.Builder: a table is written from its fields, absent where they are default."""
 
-    def __init__(self) -> None:
+    def __init__(self, extra: str = "emit") -> None:
+        """EmitError without the package `flatbuffers`; `extra` of etude brings it."""
         try:
             import flatbuffers  # type: ignore[import-untyped, import-not-found, unused-ignore]  # noqa: PLC0415  only when something is written
         except ImportError:
-            raise EmitError("writing needs the package `flatbuffers`: pip install etude[emit]") from None
+            raise EmitError(f"writing needs the package `flatbuffers`: pip install etude[{extra}]") from None
         self.builder: Any = flatbuffers.Builder(4096)
         self.shared: dict[tuple[str, object], int] = {}
 
