@@ -139,7 +139,8 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Bun
     try:
         program = _bundle.program_part(data)
         if program is None and bytes(data[4:8]) == b"ET12":
-            raise EtudeProgramError("a plain .pte without test cases: use `etude run`, or `etude compare` with stored outputs")
+            hint = "use `etude run`, or `etude compare` with stored outputs"
+            raise EtudeProgramError(f"no bundled program, but a plain .pte without test cases: {hint}")
         if program is None:
             raise EtudeProgramError(f"no bundled program: bytes 4 to 7 are {bytes(data[4:8])!r}, not {_bundle.IDENTIFIER!r}")
         suites = list(Wire(data).root().tables(1, "method test suites"))

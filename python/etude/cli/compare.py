@@ -16,7 +16,7 @@ from etude import etrecord, intermediates
 from etude.cli._backends import add_options
 from etude.cli._common import add_limits, add_program, limits, open_program, pick_method, print_json
 from etude.cli._errors import NamedError, about, tolerance
-from etude.cli._inputs import add_inputs, load_arrays, read_inputs
+from etude.cli._inputs import Inputs, add_inputs, load_arrays, read_inputs
 from etude.cli._targets import one_stdin, read_source
 from etude.cli._values import from_bits, numbered
 
@@ -131,9 +131,11 @@ def _against_file(method: etude.Method, args: argparse.Namespace) -> int:
     complete = infos and all(i in stored for i in range(len(infos)))
     if stored and not complete and not args.input and not args.inputs:
         raise NamedError(f"{args.other} has {len(stored)} of the {len(infos)} inputs of method '{method.name}': add the others, or none")
-    outputs = method.execute(
-        [from_bits(stored[i], info) for i, info in enumerate(infos)] if complete else read_inputs(method, args, quiet=args.json).values
-    )
+    if complete:
+        given = Inputs([from_bits(stored[i], info) for i, info in enumerate(infos)], ["given"] * len(infos))
+    else:
+        given = read_inputs(method, args, quiet=args.json)
+    outputs = method.execute(given.values)
     expected = numbered(arrays, "out", method.name)
     places = sorted(expected)
     if not places:
@@ -144,7 +146,7 @@ def _against_file(method: etude.Method, args: argparse.Namespace) -> int:
     found = _outputs([outputs[i] for i in places], wanted, args)
     bad = [i for i, (_, relative) in enumerate(found) if relative > args.rtol]
     if args.json:
-        print_json({"outputs": [{"absolute": a, "relative": r} for a, r in found], "equal": not bad})
+        print_json({"inputs": given.to_json(), "outputs": [{"absolute": a, "relative": r} for a, r in found], "equal": not bad})
     else:
         for i, (absolute, relative) in enumerate(found):
             print(f"output {i}: {absolute:.3g} apart, {relative:.3g} of the largest{' <-- differs' if i in bad else ''}")

@@ -35,7 +35,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_options(parser)
     parser.add_argument("--method", metavar="NAME", help='which method (default: "forward", or the only one)')
     add_inputs(parser)
-    parser.add_argument("--output", metavar="FILE.npz", help="write the outputs, as out0, out1, ...; - is stdout, and then nothing else is")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write the outputs as an .npz file (the ending that a name without one gets) of out0, out1, ...; "
+        "- is stdout, and then nothing else is",
+    )  # fmt: skip
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="execute N times and give the median time")
     parser.add_argument(
         "--profile", metavar="FILE", nargs="?", const="", help="show where the time goes; FILE.json is a trace for Chrome and Perfetto, "
