@@ -250,6 +250,8 @@ def test_run_refuses_what_it_would_not_do(inside, whole, tmp_path):
         (["--debug-buffer", "b"], "--debug-buffer goes with --etdump"),
         (["--profile", "p.txt"], "--profile p.txt: expected a name that ends in .json"),
         (["--dump", "-"], "--dump -: expected a folder"),
+        (["--output", ""], "--output: expected the name of a file"),
+        (["--etdump", ""], "--etdump: expected the name of a file"),
     ],
 )
 def test_run_refuses_outputs_that_collide(options, words):
@@ -367,6 +369,9 @@ def test_inputs_and_goldens_by_their_names(tmp_path):
     assert np.array_equal(np.load(tmp_path / "out.npz")["out0"], golden["forward__out0"])
     for name in ("add", "dtype_bf16", "dtype_fp16"):  # the latter's are stored as bits
         assert "output 0: 0 apart" in run("compare", CORPUS / f"{name}.pte", CORPUS / f"{name}.npz")
+    run("run", PROGRAMS / "values.pte", "--output", tmp_path / "values.npz")  # numbers and None among them
+    run("compare", PROGRAMS / "values.pte", tmp_path / "values.npz")
+    run("compare", CORPUS / "nested_containers.pte", CORPUS / "nested_containers.npz")
     np.savez(tmp_path / "wrong.npz", **{name: golden[name] + (name == "forward__out0") for name in golden.files})
     assert "<-- differs" in run("compare", add, tmp_path / "wrong.npz", status=1)
     np.savez(tmp_path / "few.npz", in0=golden["forward__in0"], out0=golden["forward__out0"])

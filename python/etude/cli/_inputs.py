@@ -74,7 +74,7 @@ def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool =
 
 def _given(args: argparse.Namespace, method: etude.Method) -> dict[int, object]:
     given: dict[int, object] = {}
-    if args.inputs:
+    if args.inputs is not None:
         arrays = load_arrays(args.inputs, "--inputs", ".npz")
         named = any(re.fullmatch(r"(.*__)?(in|out|rt)\d+", name) for name in arrays)
         given = dict(numbered(arrays, "in", method.name) if named else enumerate(arrays.values()))
@@ -83,7 +83,7 @@ def _given(args: argparse.Namespace, method: etude.Method) -> dict[int, object]:
         if not found or not index.isdecimal():
             raise etude.EtudeValueError(f"--input {item}: expected a number, '=' and a value, such as 0=x.npy")
         given[int(index)] = load_arrays(value, "--input", ".npy")[""] if value.endswith(".npy") else _literal(value)
-    missing = [str(i) for i in range(len(method.metadata.inputs)) if i not in given] if args.inputs else []
+    missing = [str(i) for i in range(len(method.metadata.inputs)) if i not in given] if args.inputs is not None else []
     if missing:
         raise NamedError(
             f"--inputs {args.inputs}: method '{method.name}' has {len(method.metadata.inputs)} inputs, and the file is to have all: missing"

@@ -30,8 +30,10 @@ def check_targets(targets: Mapping[str, str | None]) -> None:
     streams = [option for option, path in targets.items() if path == STREAM]
     if len(streams) > 1:
         raise NamedError(f"{streams[0]} and {streams[1]} don't go together: only one of them can be stdout (-)")
-    for path in targets.values():
-        if path and path != STREAM:
+    for option, path in targets.items():
+        if path == "":
+            raise NamedError(f"{option}: expected the name of a file")
+        if path is not None and path != STREAM:
             check_writable(path)
 
 

@@ -71,10 +71,13 @@ def storable(value: object) -> Any:
 
 
 def from_bits(stored: object, info: etude.ValueInfo) -> object:
-    """What `storable` made of a tensor: files can't say bfloat16, so unsigned or raw elements of its width are its bits; float16's, too."""
+    """What `storable` made of a tensor: files can't say bfloat16, so unsigned or raw elements of its width are its bits; float16's, too.
+
+    None is an array without elements.
+    """
     tensor = info.tensor
     if tensor is None or not isinstance(stored, np.ndarray):
-        return stored
+        return None if info.kind == "None" and isinstance(stored, np.ndarray) and stored.size == 0 else stored
     dtype = tensor.numpy_dtype()
     if not is_nameless(tensor.dtype()) and dtype != np.float16:
         return stored

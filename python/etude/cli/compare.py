@@ -116,12 +116,16 @@ def _outputs(a: list[Any], b: list[Any], args: argparse.Namespace) -> list[tuple
     if len(a) != len(b):
         raise NamedError(f"{args.program} gives {len(a)} outputs, {args.other} {len(b)}: they can't be compared")
     found = []
-    for i, (x, y) in enumerate((np.asarray(x), np.asarray(y)) for x, y in zip(a, b)):
+    for i, (x, y) in enumerate((_array(x), _array(y)) for x, y in zip(a, b)):
         if x.shape != y.shape:
             shapes = f"{list(x.shape)} in {args.program} and {list(y.shape)} in {args.other}"
             raise NamedError(f"output {i} is {shapes}: they can't be compared")
         found.append(intermediates.distance(x, y))
     return found
+
+
+def _array(value: object) -> Array:
+    return np.zeros(0) if value is None else np.asarray(value)
 
 
 def _against_file(method: etude.Method, args: argparse.Namespace) -> int:

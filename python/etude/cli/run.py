@@ -64,7 +64,7 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Execute, print a summary, write what was asked for."""
-    path = None if args.output is None else with_ending(args.output, ".npz")
+    path = args.output if not args.output else with_ending(args.output, ".npz")
     _check(args, path)
     streams = (path, args.etdump, args.debug_buffer)
     quiet = args.json or "-" in streams
