@@ -11,9 +11,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/export.md"
 
 
 def pattern(text):
-    """What a command printed, with other numbers."""
-    words = re.split(r"-?\d[\d.,]*(?:e[-+]\d+)?", re.sub(r"\s+", " ", text))
-    return r"-?\d[\d.,]*(?:e[-+]\d+)?".join(re.escape(word).replace(r"\ ", r"\s+") for word in words)
+    """What a command printed, with other numbers, whose signs move the blanks before them."""
+    words = re.split(r"\s*-?\d[\d.,]*(?:e[-+]\d+)?", re.sub(r"\s+", " ", text))
+    return r"\s*-?\d[\d.,]*(?:e[-+]\d+)?".join(re.escape(word).replace(r"\ ", r"\s+") for word in words)
 
 
 def test_the_page(tmp_path, monkeypatch):
