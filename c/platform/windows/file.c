@@ -142,13 +142,25 @@ static bool write_pieces(HANDLE handle, const etude_bytes *pieces, size_t count)
   return true;
 }
 
+/* An old file that somebody reads at this moment can't be replaced; a reader is done soon. */
+static uint32_t rename_over(const wchar_t *from, const wchar_t *to) {
+  uint32_t number = 0;
+  for (int tries = 0; tries < 200; ++tries) {
+    if (MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING)) return 0;
+    number = GetLastError();
+    if (number != ERROR_ACCESS_DENIED && number != ERROR_SHARING_VIOLATION) break;
+    Sleep(1);
+  }
+  return number;
+}
+
 /* Write the pieces to a file that was not there, and rename it; 0, or the number of the error. */
 static uint32_t replace(const wchar_t *path, const wchar_t *temporary, const etude_bytes *pieces, size_t count) {
   const HANDLE handle = CreateFileW(temporary, GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
   if (handle == INVALID_HANDLE_VALUE) return GetLastError();
   uint32_t number = write_pieces(handle, pieces, count) ? 0 : GetLastError();
   if (!CloseHandle(handle) && number == 0) number = GetLastError();
-  if (number == 0 && !MoveFileExW(temporary, path, MOVEFILE_REPLACE_EXISTING)) number = GetLastError();
+  if (number == 0) number = rename_over(temporary, path);
   if (number != 0) (void)DeleteFileW(temporary);
   return number;
 }
