@@ -17,6 +17,17 @@ func must[T any](value T, err error) T {
 
 var x = []float32{1, -2, 3, 4, 0.5, 6}
 
+// load gives a method that adds two tensors, and is closed after the test with all that it stands on.
+func load(t *testing.T) *Method {
+	runtime := must(NewRuntime(1))
+	t.Cleanup(func() { runtime.Close() })
+	program := must(runtime.Open(corpus + "add.pte"))
+	t.Cleanup(func() { program.Close() })
+	method := must(program.Load("forward", nil))
+	t.Cleanup(func() { method.Close() })
+	return method
+}
+
 func TestOneMethodInManyGoroutines(t *testing.T) {
 	runtime := must(NewRuntime(2))
 	program := must(runtime.Open(corpus + "add.pte"))
@@ -70,12 +81,7 @@ func TestOrderOfClosing(t *testing.T) {
 }
 
 func TestInputsThatAreRefused(t *testing.T) {
-	runtime := must(NewRuntime(1))
-	defer runtime.Close()
-	program := must(runtime.Open(corpus + "add.pte"))
-	defer program.Close()
-	method := must(program.Load("forward", nil))
-	defer method.Close()
+	method := load(t)
 	for _, c := range []struct {
 		input any
 		want  Status
@@ -110,12 +116,7 @@ func TestChannelsLastData(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	runtime := must(NewRuntime(1))
-	defer runtime.Close()
-	program := must(runtime.Open(corpus + "add.pte"))
-	defer program.Close()
-	method := must(program.Load("forward", nil))
-	defer method.Close()
+	method := load(t)
 	method.Cancel()
 	if _, err := method.Run(NewTensor(x, 2, 3), NewTensor(x, 2, 3)); !errors.Is(err, Cancelled) {
 		t.Error(err)

@@ -286,7 +286,7 @@ pub struct etude_program_config {
     pub backend_options: *const etude_backend_options,
     pub unused_options_warn: bool,
     pub copy: bool,
-    /// An `etude_trace_function`, or null.
+    /// An `etude_trace` of trace.h, or null.
     pub trace: *const c_void,
     pub trace_self: *mut c_void,
 }
@@ -359,7 +359,7 @@ pub struct etude_method_config {
     pub unused_options_warn: bool,
     pub constant_limit: u64,
     pub work_limit: u64,
-    /// An `etude_trace_function`, or null.
+    /// An `etude_trace` of trace.h, or null.
     pub trace: *const c_void,
     pub trace_self: *mut c_void,
 }
