@@ -297,9 +297,11 @@ static const etude_option_schema *given_schema(void *self, uint32_t *out_count) 
 
 static void test_a_schema_that_contradicts_itself_is_refused(void) {
   static const char *const two[] = {"a", "b", NULL};
-  static const etude_backend vtable = {
-      sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, given_schema, NULL, NULL, NULL, NULL,
-  };
+  static const etude_backend vtable = {.struct_size = sizeof(etude_backend),
+                                       .abi_version = ETUDE_ABI_VERSION,
+                                       .init = no_init,
+                                       .execute = no_execute,
+                                       .option_schema = given_schema};
   static etude_option_schema bad[] = {
       {"", "help", ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
       {"k", NULL, ETUDE_OPTION_INT, ETUDE_SCOPE_BOTH, 0, 0, NULL, 0, 0, NULL, NULL},
@@ -418,19 +420,12 @@ static etude_status stubborn_set(void *self, const etude_option *items, uint32_t
 }
 
 static void test_a_refusal_at_the_last_step_is_taken_back(void) {
-  static const etude_backend vtable = {
-      sizeof(etude_backend),
-      ETUDE_ABI_VERSION,
-      NULL,
-      no_init,
-      no_execute,
-      NULL,
-      number_schema,
-      NULL,
-      stubborn_set,
-      NULL,
-      NULL,
-  };
+  static const etude_backend vtable = {.struct_size = sizeof(etude_backend),
+                                       .abi_version = ETUDE_ABI_VERSION,
+                                       .init = no_init,
+                                       .execute = no_execute,
+                                       .option_schema = number_schema,
+                                       .set_option = stubborn_set};
   stubborn first = {-1, false};
   stubborn second = {-1, false};
   bench b;

@@ -202,19 +202,12 @@ static void *set_numbers(void *arg) {
 }
 
 static void test_backend_and_core_agree_in_the_end(void) {
-  static const etude_backend vtable = {
-      sizeof(etude_backend),
-      ETUDE_ABI_VERSION,
-      NULL,
-      no_init,
-      no_execute,
-      NULL,
-      mirror_schema,
-      NULL,
-      mirror_set,
-      NULL,
-      NULL,
-  };
+  static const etude_backend vtable = {.struct_size = sizeof(etude_backend),
+                                       .abi_version = ETUDE_ABI_VERSION,
+                                       .init = no_init,
+                                       .execute = no_execute,
+                                       .option_schema = mirror_schema,
+                                       .set_option = mirror_set};
   shared common = {NULL, NULL, 0};
   worker workers[4];
   mirror m;
@@ -244,19 +237,12 @@ static void test_backend_and_core_agree_in_the_end(void) {
 }
 
 /* Backends come and go while others look for them, set their options, and load methods. */
-static const etude_backend coming_and_going = {
-    sizeof(etude_backend),
-    ETUDE_ABI_VERSION,
-    NULL,
-    no_init,
-    no_execute,
-    NULL,
-    mirror_schema,
-    NULL,
-    mirror_set,
-    NULL,
-    NULL,
-};
+static const etude_backend coming_and_going = {.struct_size = sizeof(etude_backend),
+                                               .abi_version = ETUDE_ABI_VERSION,
+                                               .init = no_init,
+                                               .execute = no_execute,
+                                               .option_schema = mirror_schema,
+                                               .set_option = mirror_set};
 
 static void *come_and_go(void *arg) {
   worker *w = arg;
@@ -497,19 +483,12 @@ static etude_status meddle(void *self, const etude_option *items, uint32_t count
 }
 
 static void test_what_a_told_backend_must_not_do(void) {
-  static const etude_backend vtable = {
-      sizeof(etude_backend),
-      ETUDE_ABI_VERSION,
-      NULL,
-      no_init,
-      no_execute,
-      NULL,
-      mirror_schema,
-      NULL,
-      meddle,
-      NULL,
-      NULL,
-  };
+  static const etude_backend vtable = {.struct_size = sizeof(etude_backend),
+                                       .abi_version = ETUDE_ABI_VERSION,
+                                       .init = no_init,
+                                       .execute = no_execute,
+                                       .option_schema = mirror_schema,
+                                       .set_option = meddle};
   for (int sets = 0; sets < 2; sets++) {
     meddler m = {NULL, sets != 0, ETUDE_OK, 0};
     etude_error error = ETUDE_ERROR_INIT;
