@@ -1,6 +1,6 @@
 /* Runs convolutions tile by tile: finds where the inputs of a tile's pixels lie, and which panels of weights they meet.
  *
- * The outputs of a phase are taken as rows of one long product. Tiles share rows evenly; a tile stays within a segment,
+ * The outputs of a phase are taken as rows of one long product. A tile stays within a segment,
  * whose outputs lie evenly spaced and have the same padding. Panels are taken in blocks that stay in a core's cache
  * while all rows of the part pass by. */
 #include "convolution.h"
@@ -305,8 +305,8 @@ static void run_tile(run *r, const rows *in, size_t number, size_t first, size_t
   const etude_convolution_plan *plan = r->plan;
   const size_t segment = in->segments == 1 ? 0 : number / in->segment_tiles;
   const size_t place = number - segment * in->segment_tiles;
-  const size_t start = place * in->segment_rows / in->segment_tiles;
-  const size_t count = (place + 1) * in->segment_rows / in->segment_tiles - start;
+  const size_t start = etude_tile_begin(plan->set, in->segment_rows, place, in->segment_tiles);
+  const size_t count = etude_tile_begin(plan->set, in->segment_rows, place + 1, in->segment_tiles) - start;
   const size_t row = segment * in->segment_rows + start;
   etude_product_tile t;
   set_tile(r, in, row, count, &t);
@@ -349,22 +349,19 @@ static division divide(const etude_convolution *c, const etude_convolution_plan 
   return d;
 }
 
-static size_t share(size_t count, size_t part, size_t parts) {
-  return count / parts * part + (part < count % parts ? part : count % parts);
-}
-
 static void run_phase(run *r, uint32_t phase, size_t part, size_t parts) {
   const rows in = rows_of(r->c, r->plan, r->io, phase);
   const size_t tiles = in.segments * in.segment_tiles, panels = r->plan->panels * r->c->groups;
   if (tiles == 0 || panels == 0) return;
   const division d = divide(r->c, r->plan, tiles, parts);
   if (part >= d.rows * d.panels) return;
-  const size_t first_tile = share(tiles, part % d.rows, d.rows), end_tile = share(tiles, part % d.rows + 1, d.rows);
-  const size_t end_panel = share(panels, part / d.rows + 1, d.panels);
+  const size_t first_tile = etude_share(tiles, part % d.rows, d.rows),
+               end_tile = etude_share(tiles, part % d.rows + 1, d.rows);
+  const size_t end_panel = etude_share(panels, part / d.rows + 1, d.panels);
   size_t block = CACHED_BYTES / (in.panels.size + 1);
   if (block == 0) block = 1;
   if (end_tile - first_tile == 1) block = panels;
-  for (size_t panel = share(panels, part / d.rows, d.panels); panel < end_panel; panel += block) {
+  for (size_t panel = etude_share(panels, part / d.rows, d.panels); panel < end_panel; panel += block) {
     const size_t end = smaller(panel + block, end_panel);
     for (size_t tile = first_tile; tile < end_tile; ++tile) run_tile(r, &in, tile, panel, end);
   }
@@ -533,8 +530,8 @@ void etude_convolution_run(const etude_convolution *c, const void *packed, const
   /* not written to, but for dynamically quantised images */
   if (s.padding == 0) r.padding = (char *)(uintptr_t)packed + plan.padding_offset;
   if (plan.depthwise) {
-    const size_t lines = c->batch * c->out_height, end = share(lines, part + 1, parts);
-    for (size_t line = share(lines, part, parts); line < end;) {
+    const size_t lines = c->batch * c->out_height, end = etude_share(lines, part + 1, parts);
+    for (size_t line = etude_share(lines, part, parts); line < end;) {
       const size_t image = line / c->out_height, start = image * c->out_height;
       const size_t stop = smaller(end, start + c->out_height);
       run_depthwise_lines(&r, image, line - start, stop - start);

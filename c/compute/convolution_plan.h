@@ -38,6 +38,18 @@ bool etude_convolution_reaches(const etude_convolution *c, uint32_t first, size_
 size_t etude_convolution_panel_taps(const etude_convolution_plan *plan, const etude_convolution_phase *phase);
 size_t etude_convolution_panel_depth(const etude_convolution *c, const etude_convolution_plan *plan);
 
+/* Where piece `part` of `parts` of [0, count) begins. */
+static inline size_t etude_share(size_t count, size_t part, size_t parts) {
+  return count / parts * part + (part < count % parts ? part : count % parts);
+}
+
+/* The first row of tile `tile` of the `tiles` that `rows` are done by. Tiles are built for even numbers of rows, or for odd
+   ones (tile_sets.h): the former share pairs of rows evenly, the latter are full but for the last. */
+static inline size_t etude_tile_begin(const etude_tile_set *set, size_t rows, size_t tile, size_t tiles) {
+  const size_t begin = set->rows % 2 == 0 ? etude_share((rows + 1) / 2, tile, tiles) * 2 : tile * set->rows;
+  return begin < rows ? begin : rows;
+}
+
 /* Where weight (out channel, tap, input) lies. */
 static inline size_t etude_weight_place(const etude_convolution *c, const etude_weights *w, size_t out, size_t tap,
                                         size_t in) {

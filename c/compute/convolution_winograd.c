@@ -139,7 +139,8 @@ static void multiply(const etude_convolution *c, const etude_convolution_plan *p
   t.high = etude_infinity();
   for (uint32_t p = 0; p < s->points; ++p, packed += s->point_size, in += s->in_step, out += s->out_step) {
     for (size_t part = 0; part < row_tiles; ++part) {
-      const size_t first = part * count / row_tiles, end = (part + 1) * count / row_tiles;
+      const size_t first = etude_tile_begin(plan->set, count, part, row_tiles);
+      const size_t end = etude_tile_begin(plan->set, count, part + 1, row_tiles);
       t.rows = (uint32_t)(end - first);
       for (size_t i = first; i < end; ++i) rows[i - first] = in + i * s->in;
       for (size_t panel = 0; panel < s->panels; ++panel) {

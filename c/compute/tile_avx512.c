@@ -133,7 +133,7 @@ ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t row
   words sums[INT_ROWS][2];
   ETUDE_UNROLL
   for (uint32_t i = 0; i < rows; ++i) {
-    const int32_t shift = dynamic ? -128 - t->row_scale[i * t->row_scale_step].zero : 0;
+    const int32_t shift = dynamic ? -128 - t->row_scale[ETUDE_ROW(t, i, rows) * t->row_scale_step].zero : 0;
     ETUDE_UNROLL
     for (uint32_t v = 0; v < vecs; ++v) {
       sums[i][v] = dynamic ? shift * (words)load(head + (2 * vecs + v) * 64) : (words)load(head + v * 64);
@@ -141,6 +141,7 @@ ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t row
   }
   const size_t depth = t->depth;
   for (size_t tap = depth == 0 ? 0 : t->taps; tap != 0; --tap) {
+    const int8_t *last = (const int8_t *)x[ETUDE_ROW(t, rows - 1, rows)];
     size_t k = 0;
     do { /* at least once, which keeps the compiler from moving sums about */
       __m512i columns[2];
@@ -148,7 +149,7 @@ ETUDE_INLINE VNNI void int8_body(const etude_product_tile *t, const uint32_t row
       for (uint32_t v = 0; v < vecs; ++v) columns[v] = load(w + v * 64);
       ETUDE_UNROLL
       for (uint32_t i = 0; i < rows; ++i) {
-        const __m512i four = _mm512_xor_si512(four_inputs((const int8_t *)x[i] + k), flip);
+        const __m512i four = _mm512_xor_si512(four_inputs((i + 1 < rows ? (const int8_t *)x[i] : last) + k), flip);
         ETUDE_UNROLL
         for (uint32_t v = 0; v < vecs; ++v) sums[i][v] = add_products(sums[i][v], four, columns[v]);
       }
@@ -181,8 +182,9 @@ ETUDE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows
   const int8_t *x[QB4_ROWS];
   ETUDE_UNROLL
   for (uint32_t i = 0; i < rows; ++i) {
-    const __m512 zero = _mm512_set1_ps((float)-t->row_scale[i * t->row_scale_step].zero);
-    x[i] = (const int8_t *)t->x[i];
+    const uint32_t row = ETUDE_ROW(t, i, rows);
+    const __m512 zero = _mm512_set1_ps((float)-t->row_scale[row * t->row_scale_step].zero);
+    x[i] = (const int8_t *)t->x[row];
     ETUDE_UNROLL
     for (uint32_t v = 0; v < vecs; ++v) sums[i][v] = _mm512_mul_ps(zero, _mm512_loadu_ps(w + (vecs + v) * 64));
   }
@@ -192,13 +194,15 @@ ETUDE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows
     ETUDE_UNROLL
     for (uint32_t i = 0; i < rows; ++i) {
       ETUDE_UNROLL
-      for (uint32_t v = 0; v < vecs; ++v) block_sums[i][v] = (words)_mm512_set1_epi32(t->block_sums[i * blocks + b]);
+      for (uint32_t v = 0; v < vecs; ++v) {
+        block_sums[i][v] = (words)_mm512_set1_epi32(t->block_sums[ETUDE_ROW(t, i, rows) * blocks + b]);
+      }
     }
     for (size_t end = k + t->block; k < end; k += 8, w += vecs * 64) {
       __m512i low[2], high[2];
       ETUDE_UNROLL
       for (uint32_t v = 0; v < vecs; ++v) {
-        _mm_prefetch(w + v * 64 + 2048, _MM_HINT_T0);
+        _mm_prefetch(w + v * 64 + ETUDE_AHEAD, _MM_HINT_T0);
         low[v] = _mm512_and_si512(load(w + v * 64), nibble);
         high[v] = _mm512_and_si512(_mm512_srli_epi16(load(w + v * 64), 4), nibble);
       }
@@ -217,6 +221,7 @@ ETUDE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows
         }
       }
     }
+    _mm_prefetch(w + ETUDE_AHEAD, _MM_HINT_T0);
     ETUDE_UNROLL
     for (uint32_t v = 0; v < vecs; ++v, w += 32) {
       const __m512i half = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)w));
@@ -244,39 +249,28 @@ ETUDE_INLINE VNNI void qb4_body(const etude_product_tile *t, const uint32_t rows
       body(t, rows, 1);       \
     }                         \
     break;
-#define TILE_CASES_TO_7(body) \
-  TILE_CASE(body, 1)          \
-  TILE_CASE(body, 2)          \
-  TILE_CASE(body, 3)          \
-  TILE_CASE(body, 4)          \
-  TILE_CASE(body, 5)          \
-  TILE_CASE(body, 6)          \
-  TILE_CASE(body, 7)
-#define TILE_CASES_TO_12(body) \
-  TILE_CASES_TO_7(body)        \
-  TILE_CASE(body, 8)           \
-  TILE_CASE(body, 9)           \
-  TILE_CASE(body, 10)          \
-  TILE_CASE(body, 11)          \
-  TILE_CASE(body, 12)
-
-VNNI static void vnni_s8(const etude_product_tile *t) {
-  switch (t->rows) {
-    TILE_CASES_TO_12(s8_body)
-    default: break;
+#define INT8_CASES(body)                              \
+  switch (t->rows == 1 ? 1 : t->rows + t->rows % 2) { \
+    TILE_CASE(body, 1)                                \
+    TILE_CASE(body, 2)                                \
+    TILE_CASE(body, 4)                                \
+    TILE_CASE(body, 6)                                \
+    TILE_CASE(body, 8)                                \
+    TILE_CASE(body, 10)                               \
+    TILE_CASE(body, 12)                               \
+    default: break;                                   \
   }
-}
 
-VNNI static void vnni_qd8(const etude_product_tile *t) {
-  switch (t->rows) {
-    TILE_CASES_TO_12(qd8_body)
-    default: break;
-  }
-}
+VNNI static void vnni_s8(const etude_product_tile *t){INT8_CASES(s8_body)}
+
+VNNI static void vnni_qd8(const etude_product_tile *t){INT8_CASES(qd8_body)}
 
 VNNI static void vnni_qb4(const etude_product_tile *t) {
-  switch (t->rows) {
-    TILE_CASES_TO_7(qb4_body)
+  switch (t->rows | 1) {
+    TILE_CASE(qb4_body, 1)
+    TILE_CASE(qb4_body, 3)
+    TILE_CASE(qb4_body, 5)
+    TILE_CASE(qb4_body, 7)
     default: break;
   }
 }

@@ -9,12 +9,20 @@
 #include "tiles.h"
 #include "winograd.h"
 
+/* Loops over the rows of a tile are built for every second number of rows, since each takes some KB of code: where a row is
+   missing, the last one is done twice. The row of `t` that is row `i` of so many. */
+#define ETUDE_ROW(t, i, rows) ((i) + 1 < (rows) || (rows) == 1 ? (i) : (t)->rows - 1)
+
 /* Of a loop over the points of a tile. */
 #if defined(__GNUC__)
 #define ETUDE_UNROLL_ALL _Pragma("GCC unroll 36")
 #else
 #define ETUDE_UNROLL_ALL
 #endif
+
+/* Bytes of weights of 4 bits that are asked for before they are read: of a product of one row they come from memory, and the
+   processor itself does not ask soon enough where each takes some work. */
+#define ETUDE_AHEAD 8192
 
 /* The nearest whole number, ties to even, of a value of up to 2^22: above 2^23 floats are whole. */
 static inline int32_t etude_round_small(float value) {

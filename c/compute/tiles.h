@@ -61,7 +61,7 @@ typedef struct etude_depthwise_tile {
   int32_t y_zero, y_low, y_high;
 } etude_depthwise_tile;
 
-/* Winograd's transforms of one tile of m x m outputs (m is 2 or 4) and as many channels as there are; n is m + 2.
+/* Winograd's transforms of one tile of m x m outputs (m is 2 or 4) and as many channels as there are, at least 16; n is m + 2.
    Points are n x n inputs, line by line, or sums of products; they go to and come from places `step` floats apart. */
 typedef struct etude_winograd_output {
   const float *sums;
