@@ -81,8 +81,12 @@ static const etude_op rounding_op = {math_float, math_double, same_int, 0, NULL}
     return etude_op_call(ctx, args, arg_count, &(op), 1, 1, &functions);                       \
   }
 
+/* Below 1 there is none, which musl's acoshf does not know. */
+static double real_acosh(double x) { return x >= 1.0 ? acosh(x) : (double)NAN; }
+static float real_acoshf(float x) { return x >= 1.0f ? acoshf(x) : (float)NAN; }
+
 MATH(acos, acos, complex_math_op, etude_complex_acos)
-MATH(acosh, acosh, complex_math_op, etude_complex_acosh)
+MATH(acosh, real_acosh, complex_math_op, etude_complex_acosh)
 MATH(asin, asin, complex_math_op, etude_complex_asin)
 MATH(asinh, asinh, complex_math_op, etude_complex_asinh)
 MATH(atan, atan, complex_math_op, etude_complex_atan)

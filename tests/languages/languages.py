@@ -47,18 +47,9 @@ no program: InvalidArgument ''
 """
 
 
-def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
-    """What is wrong with the outputs of a case; empty if nothing is."""
-    arrays = np.load(corpus / case["files"]["npz"])
-    with tempfile.TemporaryDirectory() as folder:
-        calls, results = Path(folder) / "calls", Path(folder) / "results"
-        calls.write_bytes(pack_calls(case, arrays))
-        files = [str(corpus / name) for name in case["files"]["ptd"]]
-        command = [*runner, str(corpus / case["files"]["pte"]), str(calls), str(results), *files]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
-        if done.returncode != 0:
-            return done.stderr.strip() or f"status {done.returncode}: {done.stdout.strip()}"
-        values = Values(results.read_bytes())
+def compare(case: dict[str, Any], arrays: Any, results: bytes) -> str:
+    """What is wrong with the outputs of a case's calls; empty if nothing is."""
+    values = Values(results)
     for method, number in case["calls"]:
         specs = case["methods"][method]["sets"][number]["outputs"]
         (count,) = values.unpack("I")
@@ -71,13 +62,32 @@ def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
     return ""
 
 
+def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
+    """What is wrong with what a runner makes of a case; empty if nothing is."""
+    arrays = np.load(corpus / case["files"]["npz"])
+    with tempfile.TemporaryDirectory() as folder:
+        calls, results = Path(folder) / "calls", Path(folder) / "results"
+        calls.write_bytes(pack_calls(case, arrays))
+        files = [str(corpus / name) for name in case["files"]["ptd"]]
+        command = [*runner, str(corpus / case["files"]["pte"]), str(calls), str(results), *files]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            return done.stderr.strip() or f"status {done.returncode}: {done.stdout.strip()}"
+        return compare(case, arrays, results.read_bytes())
+
+
+def compare_errors(got: list[str]) -> str:
+    """What is wrong with the lines that a runner prints for ERRORS; empty if nothing is."""
+    want = ERRORS.splitlines()
+    return "; ".join(f"'{g}' instead of '{w}'" for g, w in zip([*got, *[""] * len(want)], want, strict=False) if g != w)
+
+
 def check_errors(runner: list[str], model: Path) -> str:
     """What is wrong with a runner's errors; empty if nothing is."""
     done = subprocess.run([*runner, "--errors", str(model)], check=False, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         return done.stderr.strip() or f"status {done.returncode}"
-    got, want = done.stdout.splitlines(), ERRORS.splitlines()
-    return "; ".join(f"'{g}' instead of '{w}'" for g, w in zip([*got, *[""] * len(want)], want, strict=False) if g != w)
+    return compare_errors(done.stdout.splitlines())
 
 
 def main() -> int:

@@ -1,0 +1,118 @@
+/** Element types, by the names of PyTorch, and how JavaScript holds them. */
+
+import { errorOf } from "./errors.js";
+
+/** code of the C API, name, bytes of a stored number, its array, numbers an element. */
+const ROWS = [
+  [0, "uint8", Uint8Array],
+  [1, "int8", Int8Array],
+  [2, "int16", Int16Array],
+  [3, "int32", Int32Array],
+  [4, "int64", BigInt64Array],
+  [5, "float16", Uint16Array],
+  [6, "float32", Float32Array],
+  [7, "float64", Float64Array],
+  [8, "complex32", Uint16Array, 2],
+  [9, "complex64", Float32Array, 2],
+  [10, "complex128", Float64Array, 2],
+  [11, "bool", Uint8Array],
+  [12, "qint8", Int8Array],
+  [13, "quint8", Uint8Array],
+  [14, "qint32", Int32Array],
+  [15, "bfloat16", Uint16Array],
+  [16, "quint4x2", Uint8Array],
+  [17, "quint2x4", Uint8Array],
+  [18, "bits1x8", Uint8Array],
+  [19, "bits2x4", Uint8Array],
+  [20, "bits4x2", Uint8Array],
+  [21, "bits8", Uint8Array],
+  [22, "bits16", Uint16Array],
+  [23, "float8_e5m2", Uint8Array],
+  [24, "float8_e4m3fn", Uint8Array],
+  [25, "float8_e5m2fnuz", Uint8Array],
+  [26, "float8_e4m3fnuz", Uint8Array],
+  [27, "uint16", Uint16Array],
+  [28, "uint32", Uint32Array],
+  [29, "uint64", BigUint64Array],
+];
+
+const types = ROWS.map(([code, name, array, lanes = 1]) => Object.freeze({ code, name, array, lanes }));
+const byName = new Map(types.map((type) => [type.name, type]));
+
+/** What is known of a dtype: `{code, name, array, lanes}`. */
+export function dtypeOf(name) {
+  const type = byName.get(name);
+  if (type === undefined) {
+    throw errorOf("InvalidArgument", `'${name}' is no dtype; there are: ${[...byName.keys()].join(", ")}`);
+  }
+  return type;
+}
+
+/** The dtype of a code of the C API. */
+export const dtypeOfCode = (code) => types[code];
+
+/** Names of the dtypes that an array may hold: the first is meant where nothing else is known. */
+export function dtypesOfArray(array) {
+  if (array instanceof Uint8ClampedArray) return ["uint8"];
+  if (globalThis.Float16Array !== undefined && array instanceof globalThis.Float16Array) return ["float16"];
+  const kind = types.filter((type) => array.constructor === type.array && type.lanes === 1).map((type) => type.name);
+  return array instanceof Uint16Array ? ["uint16", ...kind.filter((name) => name !== "uint16")] : kind;
+}
+
+const float = new Float32Array(1);
+const bits = new Uint32Array(float.buffer);
+
+/** Bits of the IEEE binary16 nearest to a number, ties to even. */
+export function toHalf(value) {
+  float[0] = value;
+  const sign = (bits[0] >>> 16) & 0x8000;
+  const magnitude = bits[0] & 0x7fffffff;
+  if (magnitude > 0x7f800000) return sign | 0x7e00; // nan
+  if (magnitude >= 0x477ff000) return sign | 0x7c00; // 65520 and more round to infinity
+  if (magnitude < 0x38800000) {
+    // in units of 2^-24, the place at which a sum between 0.5 and 1 is rounded
+    float[0] = Math.abs(float[0]) + 0.5;
+    return sign | (bits[0] - 0x3f000000);
+  }
+  return sign | ((magnitude + 0xfff + ((magnitude >>> 13) & 1) - 0x38000000) >>> 13);
+}
+
+/** The number that an IEEE binary16 stands for. */
+export function fromHalf(half) {
+  const exponent = (half >>> 10) & 31;
+  const fraction = half & 0x3ff;
+  const sign = half & 0x8000 ? -1 : 1;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
+}
+
+/** Bits of the bfloat16 nearest to a number, ties to even. */
+export function toBfloat16(value) {
+  float[0] = value;
+  if (Number.isNaN(float[0])) return (bits[0] >>> 16) | 0x40;
+  return (bits[0] + 0x7fff + ((bits[0] >>> 16) & 1)) >>> 16;
+}
+
+/** The number that a bfloat16 stands for. */
+export function fromBfloat16(half) {
+  bits[0] = half << 16;
+  return float[0];
+}
+
+/** How a dtype turns a number into what its array holds, and back. */
+export function codecOf(type) {
+  switch (type.name) {
+    case "float16":
+    case "complex32":
+      return { encode: toHalf, decode: fromHalf };
+    case "bfloat16":
+      return { encode: toBfloat16, decode: fromBfloat16 };
+    case "int64":
+    case "uint64":
+      return { encode: (value) => BigInt(value), decode: Number };
+    case "bool":
+      return { encode: (value) => (value ? 1 : 0), decode: Number };
+    default:
+      return { encode: Number, decode: Number };
+  }
+}

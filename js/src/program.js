@@ -1,0 +1,96 @@
+/** A program: its methods, what is known of them without loading, and loading. */
+
+import { errorOf } from "./errors.js";
+import { dispose, Handle, watch } from "./handle.js";
+import { MethodInfo } from "./metadata.js";
+import { loadMethod } from "./method.js";
+import { packOptions, wantsWarning } from "./options.js";
+import { layouts } from "./structs.js";
+
+const VERIFICATION = ["Minimal", "InternalConsistency"];
+
+export class Program {
+  #handle;
+  #instance;
+  #methods;
+
+  /** Use `load`. */
+  constructor(runtime, instance, handle) {
+    this.runtime = runtime;
+    this.#instance = instance;
+    this.#handle = handle;
+    const count = instance.raw("etude_program_method_count", handle.ptr);
+    this.#methods = Array.from({ length: count }, (_, i) => new MethodInfo(this, instance, handle, i));
+    watch(this, handle);
+  }
+
+  /** What is known of each method. */
+  get methods() {
+    return this.#methods;
+  }
+
+  /** What is known of one method. */
+  method(name) {
+    const instance = this.#instance;
+    const index = instance.frame((frame) => {
+      const out = frame.alloc(4);
+      instance.call("etude_program_find_method", this.#handle.live, frame.text(name), out);
+      return instance.u32(out);
+    });
+    return this.#methods[index];
+  }
+
+  /** Load a method. The program stays as long as it is used. */
+  loadMethod(name = "forward", settings = {}) {
+    return loadMethod(this, this.#instance, this.#handle, name, settings);
+  }
+
+  /** Free the program and the methods loaded from it. What is not disposed of is freed when it is collected. */
+  dispose() {
+    dispose(this.#handle);
+  }
+}
+Program.prototype[Symbol.dispose ?? Symbol.for("Symbol.dispose")] = Program.prototype.dispose;
+
+/** The bytes in memory of the module, where they stay as long as the program. */
+function keep(instance, bytes, kept) {
+  const ptr = instance.alloc(bytes.length);
+  kept.push(ptr);
+  instance.bytes.set(bytes, ptr);
+  return ptr;
+}
+
+export function loadProgram(runtime, instance, runtimePtr, bytes, external, { options, unusedOptions, verification }) {
+  const level = VERIFICATION.indexOf(verification);
+  if (level < 0) throw errorOf("InvalidArgument", `verification is one of ${VERIFICATION.join(", ")}, not '${verification}'`);
+  const kept = [];
+  let program = 0;
+  try {
+    program = instance.frame((frame) => {
+      const loader = frame.alloc(layouts.etude_data_loader.size * (1 + external.length));
+      [bytes, ...external].forEach((file, i) => {
+        instance.raw("etude_data_from_memory", loader + i * layouts.etude_data_loader.size, keep(instance, file, kept), file.length);
+      });
+      const layout = layouts.etude_program_config;
+      const config = frame.struct("etude_program_config");
+      const rows = packOptions(frame, options);
+      const out = frame.alloc(4);
+      const { view } = instance;
+      view.setInt32(config + layout.verification, level, true);
+      view.setUint32(config + layout.external, loader + layouts.etude_data_loader.size, true);
+      view.setUint32(config + layout.external_count, external.length, true);
+      view.setUint32(config + layout.backend_options, rows.ptr, true);
+      view.setUint32(config + layout.backend_options_count, rows.count, true);
+      view.setUint8(config + layout.unused_options_warn, wantsWarning(unusedOptions));
+      instance.call("etude_program_load", runtimePtr, loader, config, out);
+      return instance.u32(out);
+    });
+  } finally {
+    if (program === 0) for (const ptr of kept) instance.free(ptr);
+  }
+  const handle = new Handle("the program", program, (ptr) => {
+    instance.raw("etude_program_free", ptr);
+    for (const block of kept) instance.free(block);
+  });
+  return new Program(runtime, instance, handle);
+}

@@ -1,0 +1,120 @@
+/** A runtime: an instance of the module with its kernels and backends, options, and the programs loaded into it. */
+
+import { Instance } from "./instance.js";
+import { packOptions, unpackSchema, unpackValue } from "./options.js";
+import { loadProgram } from "./program.js";
+import { bytesOf, compile } from "./source.js";
+import { layouts } from "./structs.js";
+
+export class Runtime {
+  #instance;
+  #ptr;
+
+  /** Use `Runtime.create`. */
+  constructor(instance) {
+    this.#instance = instance;
+    this.#ptr = instance.frame((frame) => {
+      const out = frame.alloc(4);
+      instance.call("etude_js_runtime", out);
+      return instance.u32(out);
+    });
+  }
+
+  /** A runtime of its own, with memory of its own. `module` is what `compile` gives, here or in another thread. */
+  static async create({ module } = {}) {
+    return new Runtime(new Instance(module ?? (await compile())));
+  }
+
+  /** The compiled module: can be posted to workers, which then need not compile it again. */
+  get module() {
+    return this.#instance.module;
+  }
+
+  get version() {
+    return this.#instance.text(this.#instance.raw("etude_version"));
+  }
+
+  /** Names of the backends. */
+  get backends() {
+    const count = this.#instance.raw("etude_runtime_backend_count", this.#ptr);
+    return Array.from({ length: count }, (_, i) => this.#instance.text(this.#instance.raw("etude_runtime_backend_name", this.#ptr, i)));
+  }
+
+  /** Number of operators. */
+  get kernelCount() {
+    return this.#instance.raw("etude_runtime_kernel_count", this.#ptr);
+  }
+
+  /** Bytes that the module's memory has: it grows, and never shrinks. */
+  get memoryBytes() {
+    return this.#instance.bytes.length;
+  }
+
+  /** Load a program. See `load` of the package. */
+  async load(source, { data = [], options, unusedOptions = "error", verification = "Minimal" } = {}) {
+    const bytes = await bytesOf(source);
+    const external = await Promise.all(data.map(bytesOf));
+    return loadProgram(this, this.#instance, this.#ptr, bytes, external, { options, unusedOptions, verification });
+  }
+
+  /** The keys that a backend understands. */
+  optionSchema(backend) {
+    const instance = this.#instance;
+    return instance.frame((frame) => {
+      const out = frame.alloc(8);
+      instance.call("etude_runtime_option_schema", this.#ptr, frame.text(backend), out, out + 4);
+      return unpackSchema(instance, instance.u32(out), instance.u32(out + 4));
+    });
+  }
+
+  /** Set options of one or several backends for all methods loaded later, all or none of them. */
+  setOptions(options) {
+    this.#instance.frame((frame) => {
+      const rows = packOptions(frame, options);
+      this.#instance.call("etude_runtime_set_option", this.#ptr, rows.ptr, rows.count);
+    });
+  }
+
+  setOption(backend, key, value) {
+    this.setOptions({ [backend]: { [key]: value } });
+  }
+
+  /** The value that counts for methods loaded now. */
+  getOption(backend, key) {
+    const instance = this.#instance;
+    const layout = layouts.etude_option;
+    return instance.frame((frame) => {
+      const item = frame.struct("etude_option");
+      const name = frame.text(key);
+      const end = instance.bytes.indexOf(0, name);
+      instance.bytes.copyWithin(item + layout.key, name, Math.min(end, name + layout.type - 1));
+      instance.call("etude_runtime_get_option", this.#ptr, frame.text(backend), item);
+      return unpackValue(instance, item + layout.value, instance.i32(item + layout.type));
+    });
+  }
+
+  /** Take options of a backend back to their defaults: one, or all that can be set. */
+  resetOptions(backend, key) {
+    this.#instance.frame((frame) => {
+      this.#instance.call("etude_runtime_reset_option", this.#ptr, frame.text(backend), key === undefined ? 0 : frame.text(key));
+    });
+  }
+}
+
+let shared;
+
+/** The runtime of this thread that `load` uses. It is made when first asked for. */
+export function defaultRuntime() {
+  shared ??= Runtime.create();
+  shared.catch(() => (shared = undefined)); // so that it can be tried again
+  return shared;
+}
+
+/**
+ * Load a program into the runtime of this thread, or into `options.runtime`.
+ * @returns {Promise<import("./program.js").Program>}
+ */
+export async function load(source, options = {}) {
+  const runtime = options.runtime ?? (await defaultRuntime());
+  return runtime.load(source, options);
+}

@@ -1,0 +1,141 @@
+/** A tensor in JavaScript's memory: dtype, shape, and a typed array with its elements. */
+
+import { codecOf, dtypeOf, dtypesOfArray } from "./dtypes.js";
+import { errorOf } from "./errors.js";
+
+/** Is it a typed array? */
+export const isArray = (value) => ArrayBuffer.isView(value) && !(value instanceof DataView);
+
+/** Number of elements of a shape. */
+export const sizeOf = (shape) => shape.reduce((size, dim) => size * dim, 1);
+
+/** Is an order of dimensions the plain one? */
+export const isRowMajor = (order) => order.every((dim, i) => dim === i);
+
+/**
+ * Elements that stand in `order` (outermost dimension first), in row-major order; with `back` the other way round.
+ * An element is `lanes` numbers.
+ */
+export function reorder(data, shape, order, lanes, back = false) {
+  const strides = new Array(shape.length);
+  let stride = lanes;
+  for (let i = order.length - 1; i >= 0; i--) {
+    strides[order[i]] = stride;
+    stride *= shape[order[i]];
+  }
+  const out = new data.constructor(data.length);
+  const index = new Array(shape.length).fill(0);
+  let other = 0;
+  for (let plain = 0; plain < data.length; plain += lanes) {
+    for (let lane = 0; lane < lanes; lane++) {
+      if (back) out[other + lane] = data[plain + lane];
+      else out[plain + lane] = data[other + lane];
+    }
+    for (let dim = shape.length - 1; dim >= 0; dim--) {
+      other += strides[dim];
+      if (++index[dim] < shape[dim]) break;
+      other -= shape[dim] * strides[dim];
+      index[dim] = 0;
+    }
+  }
+  return out;
+}
+
+function checkShape(shape) {
+  if (!Array.isArray(shape) || !shape.every((dim) => Number.isInteger(dim) && dim >= 0)) {
+    throw errorOf("InvalidArgument", `a shape is an array of whole numbers, not ${JSON.stringify(shape)}`);
+  }
+}
+
+function shapeOfNested(values, shape = []) {
+  if (!Array.isArray(values)) return shape;
+  shape.push(values.length);
+  return values.length > 0 ? shapeOfNested(values[0], shape) : shape;
+}
+
+function fill(data, codec, values, shape, depth, at) {
+  if (depth === shape.length) {
+    if (Array.isArray(values)) throw errorOf("InvalidArgument", "nested arrays must have equal lengths");
+    try {
+      data[at] = codec.encode(values);
+    } catch (cause) {
+      throw errorOf("InvalidType", `${String(values)} is no element of ${data.constructor.name}`, { cause });
+    }
+    return at + 1;
+  }
+  if (!Array.isArray(values) || values.length !== shape[depth]) {
+    throw errorOf("InvalidArgument", "nested arrays must have equal lengths");
+  }
+  for (const value of values) at = fill(data, codec, value, shape, depth + 1, at);
+  return at;
+}
+
+export class Tensor {
+  /**
+   * `data` is borrowed. Its length is the product of `shape`, twice that for complex dtypes (real, imaginary). Elements are in
+   * row-major order unless `dimOrder` (outermost dimension first) says another.
+   */
+  constructor(dtype, shape, data, dimOrder) {
+    const type = dtypeOf(dtype);
+    checkShape(shape);
+    if (!isArray(data)) throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}`);
+    const fits = data.BYTES_PER_ELEMENT === type.array.BYTES_PER_ELEMENT && (data.constructor === type.array || dtypesOfArray(data).includes(dtype));
+    if (!fits) {
+      throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}, not a ${data.constructor.name}`);
+    }
+    if (data.length !== sizeOf(shape) * type.lanes) {
+      throw errorOf(
+        "InvalidArgument",
+        `a ${dtype} tensor of shape [${shape.join(", ")}] has ${sizeOf(shape) * type.lanes} numbers, not ${data.length}`,
+      );
+    }
+    if (dimOrder !== undefined && (dimOrder.length !== shape.length || !isRowMajor([...dimOrder].sort((a, b) => a - b)))) {
+      throw errorOf("InvalidArgument", `[${dimOrder.join(", ")}] is no order of ${shape.length} dimensions`);
+    }
+    this.dtype = dtype;
+    this.shape = shape;
+    this.data = data;
+    if (dimOrder !== undefined && !isRowMajor(dimOrder)) this.dimOrder = dimOrder;
+  }
+
+  /** A tensor of numbers: a number, nested arrays, or a flat list with a `shape`. 16-bit floats are rounded. */
+  static from(values, { dtype = "float32", shape } = {}) {
+    const type = dtypeOf(dtype);
+    if (type.lanes !== 1) throw errorOf("NotSupported", `a ${dtype} tensor is made from a typed array`);
+    if (shape !== undefined) checkShape(shape);
+    const flat = isArray(values) ? Array.from(values) : values;
+    const found = shapeOfNested(flat);
+    const data = new type.array(sizeOf(found));
+    fill(data, codecOf(type), flat, found, 0, 0);
+    return new Tensor(dtype, shape ?? found, data);
+  }
+
+  /** Number of elements. */
+  get size() {
+    return sizeOf(this.shape);
+  }
+
+  /** The elements in row-major order, without a copy where they stand so. */
+  get rowMajorData() {
+    return this.dimOrder === undefined ? this.data : reorder(this.data, this.shape, this.dimOrder, dtypeOf(this.dtype).lanes);
+  }
+
+  /** The elements as float32, row-major: the way to read float16 and bfloat16, whose arrays hold bits. */
+  toFloat32() {
+    const { decode } = codecOf(dtypeOf(this.dtype));
+    return Float32Array.from(this.rowMajorData, decode);
+  }
+
+  /** The elements as nested arrays of numbers (bigint for int64 and uint64, boolean for bool); a plain one for rank 0. */
+  toArray() {
+    const type = dtypeOf(this.dtype);
+    const data = this.rowMajorData;
+    const is64 = this.dtype === "int64" || this.dtype === "uint64";
+    const { decode } = codecOf(type);
+    const element = (i) => (is64 ? data[i] : this.dtype === "bool" ? data[i] !== 0 : decode(data[i]));
+    const pair = (i) => (type.lanes === 1 ? element(i) : [element(2 * i), element(2 * i + 1)]);
+    let at = 0;
+    const nest = (dim) => (dim === this.shape.length ? pair(at++) : Array.from({ length: this.shape[dim] }, () => nest(dim + 1)));
+    return nest(0);
+  }
+}

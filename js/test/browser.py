@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Run the corpus, and the demo, in a headless browser, and compare with the goldens.
+
+    browser.py PACKAGE [--chromium COMMAND] [--screenshot FILE]
+
+PACKAGE is the folder that js/build made. The pages are served to the browser by this program, and post what they find
+to it. Prints what failed, and "N passed, N failed". With --screenshot a picture of the demo is written, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "languages"))
+from languages import LEFT_OUT, compare, compare_errors, pack_calls  # noqa: E402
+
+CORPUS = ROOT / "tests" / "corpus"
+CASES: dict[str, Any] = json.loads((CORPUS / "manifest.json").read_text())["cases"]
+TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".html": "text/html", ".css": "text/css"}
+SECONDS = 120
+
+
+class Site(ThreadingHTTPServer):
+    """The pages, and what they posted."""
+
+    daemon_threads = True
+
+    def __init__(self, package: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.folders = {
+            "package": package,
+            "corpus": CORPUS,
+            "test": ROOT / "js" / "test",
+            "languages": ROOT / "tests" / "languages",
+            "demo": ROOT / "js" / "demo",
+            "examples": ROOT / "examples",
+        }
+        self.problems: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.done = threading.Event()
+
+    def take(self, kind: str, name: str, body: bytes) -> None:
+        """What a page posted to /KIND/NAME."""
+        if kind == "result":
+            self.problems[name] = compare(CASES[name], np.load(CORPUS / CASES[name]["files"]["npz"]), body)
+        elif kind == "errors":
+            self.problems["errors"] = compare_errors(body.decode().splitlines())
+        elif kind == "check":  # of the demo: empty if it holds
+            self.problems[name] = body.decode()
+        elif kind == "done":
+            self.notes.append(body.decode())
+            self.done.set()
+        else:
+            self.problems[name or kind] = body.decode()
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Files of the site's folders; lists of cases and their calls; what pages post."""
+
+    server: Site
+    extensions_map: ClassVar[dict[str, str]] = {**SimpleHTTPRequestHandler.extensions_map, **TYPES}
+
+    def translate_path(self, path: str) -> str:
+        """The file of a page's path; nothing outside of the folders."""
+        folder, _, name = path.split("?", maxsplit=1)[0].lstrip("/").partition("/")
+        base = self.server.folders.get(folder)
+        target = (base / name).resolve() if base else None
+        inside = target is not None and base is not None and target.is_relative_to(base.resolve())
+        return str(target) if inside else "/nonexistent"
+
+    def do_GET(self) -> None:
+        """Cases, calls, files."""
+        kind, _, name = self.path.lstrip("/").partition("/")
+        if kind == "cases":
+            cases = [
+                {"name": case, "model": f"/corpus/{of['files']['pte']}", "data": [f"/corpus/{ptd}" for ptd in of["files"]["ptd"]]}
+                for case, of in CASES.items()
+                if case not in LEFT_OUT
+            ]
+            self.answer(json.dumps(cases).encode())
+        elif kind == "calls":
+            self.answer(pack_calls(CASES[name], np.load(CORPUS / CASES[name]["files"]["npz"])))
+        else:
+            super().do_GET()
+
+    def do_POST(self) -> None:
+        """What a page found."""
+        kind, _, name = self.path.lstrip("/").partition("/")
+        self.server.take(kind, name, self.rfile.read(int(self.headers["Content-Length"])))
+        self.answer(b"")
+
+    def answer(self, body: bytes) -> None:
+        """A whole answer."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: failures are told as such."""
+
+
+def browse(site: Site, chromium: str, page: str, *options: str) -> None:
+    """Show a page in the browser until it posts /done, or, with options, until the browser ends by itself."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        command += [f"--user-data-dir={profile}", *options, f"http://127.0.0.1:{site.server_port}/{page}"]
+        browser = subprocess.Popen(
+            command if options else [*command[:-1], "--remote-debugging-port=0", command[-1]],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            if options:
+                browser.wait(SECONDS)
+            elif not site.done.wait(SECONDS):
+                site.problems[page] = f"not done in {SECONDS} s"
+        finally:
+            site.done.clear()
+            browser.terminate()
+            _, said = browser.communicate(timeout=20)
+        if site.problems.get(page):
+            print(said[-2000:])
+
+
+def main() -> int:
+    """Show the pages; 0 if all is as it should be."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("package", type=Path)
+    parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("chromium-browser") or "google-chrome")
+    parser.add_argument("--screenshot", type=Path)
+    args = parser.parse_args()
+    site = Site(args.package.resolve())
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    browse(site, args.chromium, "test/browser.html")
+    missing = [name for name in [*CASES, "errors"] if name not in LEFT_OUT and name not in site.problems]
+    site.problems.update(dict.fromkeys(missing, "no result"))
+    for name, problem in site.problems.items():
+        if problem:
+            print(f"FAILED in the browser, {name}: {problem}")
+    failed = sum(bool(problem) for problem in site.problems.values())
+    print(f"{'; '.join(site.notes)}: {len(site.problems) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

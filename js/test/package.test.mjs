@@ -1,0 +1,329 @@
+// What the package promises beyond outputs: metadata, inputs, options, errors, memory, workers.
+//
+//   ETUDE_PACKAGE=FOLDER node --expose-gc --test js/test/package.test.mjs     FOLDER: what js/build made
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import test from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+const source = pathToFileURL(path.resolve(process.env.ETUDE_PACKAGE, "src") + path.sep);
+const etude = await import(new URL("index.js", source));
+const internal = async (name) => import(new URL(name, source));
+const corpus = (name) => path.join(root, "tests/corpus", name);
+const manifest = JSON.parse(await readFile(corpus("manifest.json"), "utf8")).cases;
+const TORCH = { byte: "uint8", char: "int8", short: "int16", int: "int32", long: "int64", half: "float16", float: "float32", double: "float64", bool: "bool", bfloat16: "bfloat16" };
+
+test("metadata is what the exporter says", async () => {
+  let checked = 0;
+  for (const [name, { files, methods }] of Object.entries(manifest)) {
+    const program = await etude.load(corpus(files.pte), { data: files.ptd.map(corpus) });
+    assert.deepEqual(program.methods.map((m) => m.name).sort(), Object.keys(methods).sort(), name);
+    for (const [method, want] of Object.entries(methods)) {
+      const info = program.method(method);
+      for (const side of ["inputs", "outputs"]) {
+        assert.equal(info[side].length, want[side].length, name);
+        info[side].forEach((value, i) => {
+          const told = want[side][i];
+          if (told.kind !== "tensor") return assert.equal(value.kind, { null: "none" }[told.kind] ?? told.kind, name);
+          const { dtype, shape, dimOrder, dynamic } = value;
+          const expected = { dtype: TORCH[told.dtype], shape: told.sizes, dimOrder: told.dim_order, dynamic: told.shape_dynamism !== "STATIC" };
+          assert.deepEqual({ dtype, shape, dimOrder, dynamic }, expected, name);
+          checked += 1;
+        });
+      }
+      assert.deepEqual([0, ...info.buffers], want.memory_arena_bytes, name);
+      const counts = {};
+      for (const { kind, name: operator } of info.instructions) if (kind === "kernel") counts[operator] = (counts[operator] ?? 0) + 1;
+      const named = (names) => Object.entries(names).map(([key, n]) => [key.replace(/\.$/, ""), n]).sort();
+      assert.deepEqual(named(counts), named(want.operators), name);
+    }
+    program.dispose();
+  }
+  assert.ok(checked > 200, `${checked} tensors`);
+});
+
+test("structs lie as the C compiler lays them out", async () => {
+  const { layouts } = await internal("structs.js");
+  const rows = (await readFile(path.join(root, "tests/abi/layout32.txt"), "utf8")).split("\n").map((row) => row.split(" "));
+  const known = new Map(rows.map(([name, value]) => [name, Number(value)]));
+  for (const [name, { size, ...members }] of Object.entries(layouts)) {
+    assert.equal(size, known.get(name), name);
+    for (const [member, offset] of Object.entries(members)) assert.equal(offset, known.get(`${name}.${member}`), `${name}.${member}`);
+  }
+});
+
+test("every status has a class", async () => {
+  const { STATUSES, errorOf } = await internal("errors.js");
+  const { Instance } = await internal("instance.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  const names = new Set(Array.from({ length: 0x40 }, (_, i) => instance.statusName(i)));
+  for (const rest of ["Ok", "Internal", "Unknown", "RegistrationExceedingMaxKernels", "RegistrationAlreadyRegistered"]) names.delete(rest);
+  assert.deepEqual(new Set(STATUSES), names);
+  const error = errorOf("OperatorMissing", "text", { subject: "s", offset: 3 });
+  assert.ok(error instanceof etude.OperatorMissingError && error instanceof etude.NotSupportedError && error instanceof etude.EtudeError);
+  assert.deepEqual([error.name, error.message, error.status, error.subject, error.offset], ["OperatorMissingError", "text", "OperatorMissing", "s", 3]);
+});
+
+test("16-bit floats are rounded to the nearest, ties to even", async () => {
+  const { toHalf, fromHalf, toBfloat16, fromBfloat16 } = await internal("dtypes.js");
+  for (let bits = 0; bits < 65536; bits++) {
+    if (!Number.isNaN(fromHalf(bits))) assert.equal(toHalf(fromHalf(bits)), bits);
+    if (!Number.isNaN(fromBfloat16(bits))) assert.equal(toBfloat16(fromBfloat16(bits)), bits);
+  }
+  // between two neighbours: below, at and above the middle
+  for (let bits = 0; bits < 0x7bff; bits++) {
+    const [low, high] = [fromHalf(bits), fromHalf(bits + 1)];
+    const middle = (low + high) / 2;
+    assert.equal(toHalf(middle), bits % 2 === 0 ? bits : bits + 1);
+    assert.equal(toHalf(Math.fround(middle - (high - low) / 64)), bits);
+    assert.equal(toHalf(-Math.fround(middle + (high - low) / 64)), (bits + 1) | 0x8000);
+  }
+  assert.deepEqual([65519.99, 65520, Infinity, -1e9, 1, 2 ** -24, 2 ** -25].map(toHalf), [0x7bff, 0x7c00, 0x7c00, 0xfc00, 0x3c00, 1, 0]);
+  assert.deepEqual([1, -2, 3.3895313892515355e38, 3.4e38, 1.00390625, 1.01171875].map(toBfloat16), [0x3f80, 0xc000, 0x7f7f, 0x7f80, 0x3f80, 0x3f82]);
+  assert.ok(Number.isNaN(fromHalf(toHalf(NaN))) && Number.isNaN(fromBfloat16(toBfloat16(NaN))));
+});
+
+test("an input may be a Tensor, a typed array, an object or nested arrays", async () => {
+  const method = (await etude.load(corpus("add.pte"))).loadMethod();
+  const ones = [[1, 1, 1], [1, 1, 1]];
+  const forms = [etude.Tensor.from(ones), new Float32Array(6).fill(1), { data: new Float32Array(6).fill(1), shape: [2, 3] }, ones];
+  for (const form of forms) {
+    const [sum] = method.run([form, ones]);
+    assert.deepEqual([sum.dtype, sum.shape, sum.toArray()], ["float32", [2, 3], [[2, 2, 2], [2, 2, 2]]]);
+  }
+  const [first] = method.run([ones, ones]);
+  method.run([[[5, 5, 5], [5, 5, 5]], ones]);
+  assert.deepEqual(first.toArray(), [[2, 2, 2], [2, 2, 2]], "outputs are copies");
+  const refused = [
+    [[ones], etude.ArgumentError, /2/],
+    [[ones, new Float64Array(6)], etude.ArgumentError, /input 1.*double/],
+    [[ones, new Float32Array(5)], etude.ArgumentError, /input 1: an array of 5 has no shape; expected 6 elements of \[2, 3\]/],
+    [[ones, etude.Tensor.from([1, 2])], etude.EtudeError, /input 1/],
+    [[ones, "text"], etude.ArgumentError, /input 1: expected a float32 tensor, got string/],
+    [[ones, null], etude.EtudeError, /input 1/],
+    [[ones, [[1, 2], [3]]], etude.ArgumentError, /equal lengths/],
+    [ones, etude.EtudeError, /input/],
+    [5, etude.ArgumentError, /inputs are an array/],
+  ];
+  for (const [inputs, kind, text] of refused) {
+    assert.throws(() => method.run(inputs), (error) => error instanceof kind && text.test(error.message), String(text));
+  }
+  method.execute(); // what was set stays set
+  assert.deepEqual(method.outputs[0].toArray(), [[6, 6, 6], [6, 6, 6]]);
+  assert.throws(() => new etude.Tensor("float32", [2], new Float32Array(3)), /2 numbers, not 3/);
+  assert.throws(() => new etude.Tensor("int32", [2], new Float32Array(2)), /Int32Array, not a Float32Array/);
+  assert.throws(() => new etude.Tensor("float33", [], new Float32Array(1)), /no dtype/);
+});
+
+test("64-bit integers are BigInt, 16-bit floats are bits", async () => {
+  const wide = (await etude.load(corpus("int64_arith.pte"))).loadMethod();
+  const shape = wide.info.inputs[0].shape;
+  const outputs = wide.run(wide.info.inputs.map((info) => etude.Tensor.from(Array.from({ length: etude.Tensor.from(0).size * shape[0] }, (_, i) => i + 1), { dtype: info.dtype })));
+  assert.ok(outputs.some((output) => output.data instanceof BigInt64Array));
+  assert.equal(typeof outputs.find((output) => output.dtype === "int64").toArray()[0], "bigint");
+  const half = etude.Tensor.from([[1, -2.5, 65504]], { dtype: "float16" });
+  assert.deepEqual([...half.data], [0x3c00, 0xc100, 0x7bff]);
+  assert.deepEqual([...half.toFloat32()], [1, -2.5, 65504]);
+});
+
+test("any order of dimensions goes in, rows come out", async () => {
+  const method = (await etude.load(corpus("channels_last.pte"))).loadMethod();
+  const [info] = method.info.inputs;
+  assert.deepEqual(info.dimOrder, [0, 2, 3, 1]);
+  const [n, c, h, w] = info.shape;
+  const plain = Float32Array.from({ length: n * c * h * w }, (_, i) => Math.sin(i));
+  const last = new Float32Array(plain.length);
+  for (let k = 0; k < c; k++) for (let y = 0; y < h; y++) for (let x = 0; x < w; x++) last[(y * w + x) * c + k] = plain[(k * h + y) * w + x];
+  const [a] = method.run([new etude.Tensor("float32", info.shape, plain)]);
+  const [b] = method.run([new etude.Tensor("float32", info.shape, last, [0, 2, 3, 1])]);
+  assert.deepEqual(a.data, b.data);
+  assert.deepEqual([...new etude.Tensor("float32", info.shape, last, [0, 2, 3, 1]).rowMajorData], [...plain]);
+  assert.equal(a.dimOrder, undefined);
+});
+
+test("options: schema, values, layers, errors", async () => {
+  const runtime = await etude.Runtime.create();
+  assert.deepEqual(runtime.backends, ["NullBackend", "ContextBinaryBackend", "XnnpackBackend"]);
+  const schema = runtime.optionSchema("XnnpackBackend");
+  const mode = schema.find((option) => option.key === "workspace_sharing_mode");
+  assert.equal(mode.type, "int");
+  assert.ok(mode.help.length > 0 && mode.minimum === 0 && mode.choices.length === mode.maximum + 1);
+  runtime.setOptions({ XnnpackBackend: { [mode.key]: 2 }, NullBackend: { copy: true } });
+  assert.deepEqual([runtime.getOption("XnnpackBackend", mode.key), runtime.getOption("NullBackend", "copy")], [2, true]);
+  assert.throws(() => runtime.setOptions({ NullBackend: { copy: false }, XnnpackBackend: { [mode.key]: 9 } }), etude.ArgumentError);
+  assert.equal(runtime.getOption("NullBackend", "copy"), true, "all or none");
+  const program = await runtime.load(corpus("x_linear.pte"), { options: { XnnpackBackend: { [mode.key]: 1 } } });
+  const method = program.loadMethod("forward", { options: { XnnpackBackend: { [mode.key]: 0 } } });
+  const { value, origin, layers } = method.explainOption("XnnpackBackend", mode.key);
+  assert.deepEqual([value, origin, layers.method, layers.program, layers.process], [0, "method", 0, 1, 2]);
+  runtime.resetOptions("XnnpackBackend", mode.key);
+  assert.equal(runtime.getOption("XnnpackBackend", mode.key), mode.default);
+  assert.throws(() => runtime.getOption("XnnpackBackend", "num_thread"), (e) => e instanceof etude.NotFoundError && /did you mean 'num_threads'/.test(e.message));
+  for (const value of [1.5, null, undefined, {}, 2n ** 70n]) assert.throws(() => runtime.setOption("XnnpackBackend", mode.key, value), etude.ArgumentError);
+  assert.throws(() => program.loadMethod("forward", { options: { NullBackend: { copy: true } } }), etude.ArgumentError);
+  program.loadMethod("forward", { options: { NullBackend: { copy: true } }, unusedOptions: "ignore" });
+  assert.throws(() => program.loadMethod("forward", { unusedOptions: "warn" }), /'error' or 'ignore'/);
+});
+
+test("state is kept, read, written and reset", async () => {
+  const method = (await etude.load(corpus("counter.pte"))).loadMethod();
+  const input = [1, 2, 3];
+  const [first] = method.run([input]);
+  const [second] = method.run([[2, 2, 2]]);
+  assert.notDeepEqual(first.data, second.data);
+  const [name] = method.stateNames;
+  const kept = method.getState(name);
+  method.resetState();
+  assert.deepEqual(method.run([input])[0].data, first.data);
+  method.setState(name, kept);
+  assert.deepEqual(method.getState(name).data, kept.data);
+  method.resetState(name);
+  assert.throws(() => method.setState(name, etude.Tensor.from([1], { dtype: "float64" })), etude.ArgumentError);
+  assert.throws(() => method.getState("nothing"), etude.NotFoundError);
+});
+
+test("a profile has the outputs of a run and every instruction", async () => {
+  const method = (await etude.load(path.join(root, "examples/digits/digits.pte"))).loadMethod();
+  const image = Float32Array.from({ length: 64 }, (_, i) => i % 17);
+  const { outputs, instructions } = method.profile([image]);
+  assert.deepEqual(outputs[0].data, method.run([image])[0].data);
+  assert.deepEqual(instructions.map((i) => i.index), [...instructions.keys()]);
+  assert.ok(instructions.length > 0 && instructions.every((i) => i.milliseconds >= 0));
+});
+
+test("limits end an execution, and the method works on", async () => {
+  const program = await etude.load(corpus("map_loop.pte"));
+  const inputs = program.method("forward").inputs.map((info) => etude.Tensor.from(new Array(info.shape.reduce((a, b) => a * b, 1)).fill(1), { dtype: info.dtype, shape: info.shape }));
+  const limited = program.loadMethod("forward", { instructionLimit: 3 });
+  assert.throws(() => limited.run(inputs), (error) => error.status === "InvalidProgram" && /instruction/.test(error.message));
+  assert.ok(program.loadMethod().run(inputs).length > 0);
+  assert.throws(() => program.loadMethod("forward", { memoryLimit: 10 }), (error) => error instanceof etude.EtudeError && error.status !== "Internal");
+  assert.throws(() => program.loadMethod("forward", { workLimit: -1 }), etude.ArgumentError);
+});
+
+test("what is disposed of says so; a program takes its methods along", async () => {
+  const program = await etude.load(corpus("add.pte"));
+  const [info] = program.methods;
+  const method = program.loadMethod();
+  const other = program.loadMethod();
+  method.dispose();
+  method.dispose();
+  assert.throws(() => method.run([]), (error) => error instanceof etude.StateError && /disposed/.test(error.message));
+  program[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+  assert.throws(() => other.execute(), etude.StateError);
+  assert.throws(() => program.loadMethod(), etude.StateError);
+  assert.throws(() => info.inputs, etude.StateError);
+});
+
+test("what nobody holds is freed", async () => {
+  const runtime = await etude.Runtime.create();
+  const bytes = await readFile(corpus("mobilenetv2.pte"));
+  const collect = async () => {
+    for (let i = 0; i < 3; i++) {
+      globalThis.gc();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  for (let i = 0; i < 4; i++) {
+    (await runtime.load(bytes)).loadMethod();
+    await collect();
+  }
+  const before = runtime.memoryBytes;
+  for (let i = 0; i < 12; i++) {
+    (await runtime.load(bytes)).loadMethod();
+    await collect();
+  }
+  assert.equal(runtime.memoryBytes, before);
+});
+
+test("blocks of memory do not overlap, and join when they are given back", async () => {
+  const { Instance } = await internal("instance.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  let seed = 1;
+  const random = (n) => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) >>> 8) % n;
+  const held = [];
+  const release = (i) => {
+    const [{ ptr, size, mark }] = held.splice(i, 1);
+    assert.ok(instance.bytes.subarray(ptr, ptr + size).every((byte) => byte === mark), "a block was overwritten");
+    instance.free(ptr);
+  };
+  for (let step = 0; step < 20000; step++) {
+    if (held.length > 40 || (held.length > 0 && random(2) === 0)) {
+      release(random(held.length));
+    } else {
+      const size = random(random(10) === 0 ? 200000 : 300);
+      const ptr = instance.alloc(size);
+      assert.equal(ptr % 64, 0);
+      const mark = step % 251;
+      instance.bytes.fill(mark, ptr, ptr + size);
+      held.push({ ptr, size, mark });
+    }
+  }
+  while (held.length > 0) release(0);
+  const before = instance.bytes.length;
+  instance.free(instance.alloc(before - 2 ** 21)); // most of it is one piece again: the rest is the module's data and stack
+  assert.equal(instance.bytes.length, before);
+});
+
+test("memory may grow under a program, beyond 2 GiB", async () => {
+  const { Instance } = await internal("instance.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  const runtime = new etude.Runtime(instance);
+  const early = (await runtime.load(corpus("add.pte"))).loadMethod();
+  instance.alloc(2 ** 31 + 2 ** 20); // pointers behind it look negative
+  const late = (await runtime.load(corpus("x_linear.pte"))).loadMethod();
+  assert.ok(runtime.memoryBytes > 2 ** 31);
+  const want = (await etude.load(corpus("x_linear.pte"))).loadMethod();
+  const input = new Float32Array(want.info.inputs[0].shape.reduce((a, b) => a * b)).fill(0.5);
+  assert.deepEqual(late.run([input])[0].data, want.run([input])[0].data);
+  assert.deepEqual(early.run([new Float32Array(6).fill(1), new Float32Array(6).fill(2)])[0].toArray(), [[3, 3, 3], [3, 3, 3]]);
+  assert.throws(() => instance.alloc(2 ** 31), etude.MemoryError);
+});
+
+test("files that are damaged are errors, not crashes", async () => {
+  const bytes = new Uint8Array(await readFile(corpus("lenet.pte")));
+  let refused = 0;
+  for (let at = 0; at < 4096; at += 3) {
+    const damaged = bytes.slice();
+    damaged[at] ^= 0x41;
+    try {
+      const method = (await etude.load(damaged)).loadMethod();
+      method.run(method.info.inputs.map((info) => new Float32Array(info.shape.reduce((a, b) => a * b, 1))));
+      method.program.dispose();
+    } catch (error) {
+      assert.ok(error instanceof etude.EtudeError && error.status !== "Internal", `byte ${at}: ${error.stack}`);
+      refused += 1;
+    }
+  }
+  assert.ok(refused > 100, `${refused} refused`);
+});
+
+test("sources: path, URL, bytes, Blob; and those that are none", async () => {
+  const file = corpus("add.pte");
+  const bytes = await readFile(file);
+  for (const source of [file, pathToFileURL(file), String(pathToFileURL(file)), bytes, bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), new Blob([bytes]), new Response(bytes)]) {
+    assert.deepEqual((await etude.load(source)).methods.map((m) => m.name), ["forward"]);
+  }
+  await assert.rejects(etude.load("no/such.pte"), (e) => e instanceof etude.NotFoundError && /no\/such\.pte/.test(e.message));
+  await assert.rejects(etude.load(root), etude.AccessError);
+  await assert.rejects(etude.load(new Response("", { status: 404 })), etude.NotFoundError);
+  await assert.rejects(etude.load("http://127.0.0.1:9/x.pte"), etude.AccessError);
+  await assert.rejects(etude.load(5), etude.ArgumentError);
+  await assert.rejects(etude.load(new Uint8Array(0)), etude.ProgramError);
+});
+
+test("a worker gets the compiled module", async () => {
+  const code = `import { parentPort, workerData } from "node:worker_threads";
+    const { Runtime } = await import(workerData.index);
+    const runtime = await Runtime.create({ module: workerData.module });
+    const method = (await runtime.load(workerData.file)).loadMethod();
+    parentPort.postMessage(method.run([new Float32Array(6).fill(1), new Float32Array(6).fill(2)])[0].data);`;
+  const workerData = { index: String(new URL("index.js", source)), module: await etude.compile(), file: corpus("add.pte") };
+  const results = await Promise.all([1, 2].map(() => new Promise((resolve, reject) => {
+    new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), { workerData }).on("message", resolve).on("error", reject);
+  })));
+  for (const result of results) assert.deepEqual([...result], [3, 3, 3, 3, 3, 3]);
+});
