@@ -160,6 +160,14 @@ static const etude_host_api host_api = {
     etude_execute_context_is_traced,
     etude_execute_context_trace,
     etude_kernel_random,
+    etude_kernel_work,
+    etude_kernel_ask,
+    etude_kernel_is_asked,
+    etude_kernel_keep,
+    etude_kernel_kept,
+    etude_execute_context_work,
+    etude_execute_context_flops,
+    etude_init_context_trace,
 };
 
 /* ---- loading ---- */

@@ -104,7 +104,7 @@ ETUDE_API const etude_allocator *etude_init_context_allocator(const etude_init_c
 
 /**
  * An address that stands for the program: the same for all of its methods, and for no other program that is loaded at
- * the same time. Nothing is to be read there.
+ * the same time, as long as the program lives. Nothing is to be read there.
  */
 ETUDE_API const void *etude_init_context_program(const etude_init_context *ctx);
 
@@ -156,14 +156,14 @@ ETUDE_API const etude_hooks *etude_execute_context_hooks(const etude_execute_con
 /** @p size bytes aligned to ::ETUDE_MEMORY_ALIGNMENT until `execute` returns; NULL when there is no memory. */
 ETUDE_API void *etude_execute_context_scratch(etude_execute_context *ctx, size_t size);
 
-/** Resize an output, and give it storage where it has none yet (see ::etude_kernel_resize). */
+/** Resize an output, and give it storage where it has none yet. Fails as ::etude_kernel_resize does. */
 ETUDE_API etude_status etude_execute_context_resize(etude_execute_context *ctx, etude_tensor *out, const int32_t *sizes,
                                                     uint32_t rank, etude_error *error);
 
 /** Run `task(arg, i, worker)` for every i below @p count, on one or several threads (hooks). */
 ETUDE_API void etude_execute_context_parallel_for(etude_execute_context *ctx, size_t count, etude_task task, void *arg);
 
-/** Count work, as ::etude_kernel_work does. */
+/** Count work, and fail, as ::etude_kernel_work does. */
 ETUDE_API etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amount, etude_error *error);
 
 /** Workers of such a loop, at least 1: each task's `worker` is below it. The same for the life of the runtime. */

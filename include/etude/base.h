@@ -40,6 +40,7 @@ extern "C" {
 /** Result of a call; 0 is success. The numbers are those of ExecuTorch's `Error` enumeration. */
 typedef int32_t etude_status;
 
+/** Values of ::etude_status. ::etude_status_name gives the names that ExecuTorch has for them. */
 enum {
   ETUDE_OK = 0x00,
   ETUDE_INTERNAL = 0x01,      /**< an invariant of etude itself is broken: a bug */
@@ -84,6 +85,7 @@ typedef struct etude_error {
   char message[432]; /**< one sentence (lists: one item a line): what, where, what to do */
 } etude_error;
 
+/** An ::etude_error with nothing in it: `etude_error error = ETUDE_ERROR_INIT;`. */
 #define ETUDE_ERROR_INIT {(uint32_t)sizeof(etude_error), 0, UINT64_MAX, {0}, {0}}
 
 /** A piece of read-only bytes. */
@@ -102,7 +104,8 @@ ETUDE_API const char *etude_version(void);
 ETUDE_API uint32_t etude_abi_version(void);
 
 /**
- * Fill @p error (may be NULL) and return @p status. FOR AUTHORS of kernels, backends and loaders.
+ * Fill @p error (may be NULL) and return @p status, whatever it is; never fails itself. FOR AUTHORS of kernels, backends
+ * and loaders. Any thread that owns @p error.
  *
  * The format language is small and its own:
  *   `%s` C string        `%d` int32_t      `%u` uint32_t     `%z` size_t     `%l` int64_t    `%x` uint32_t in hex
@@ -111,7 +114,7 @@ ETUDE_API uint32_t etude_abi_version(void);
  */
 ETUDE_API etude_status etude_error_set(etude_error *error, etude_status status, const char *format, ...);
 
-/** Set `subject` of @p error (may be NULL); @p subject is copied and cut to fit. */
+/** Set `subject` of @p error (may be NULL); @p subject is copied and cut to fit. Any thread that owns @p error. */
 ETUDE_API void etude_error_subject(etude_error *error, const char *subject);
 
 #ifdef __cplusplus

@@ -38,7 +38,8 @@ ETUDE_API uint32_t etude_host_core_count(void);
  * Hooks with a lock, a monotonic clock, and a pool, so that loops run on @p threads threads, the calling one included,
  * or on ::etude_host_core_count if that is less (0 or 1 = on the calling thread alone). Threads of the pool sleep while
  * there is nothing to do. After a fork, loops of the child run on the calling thread alone. Nothing is logged unless
- * `log` is set afterwards. End with ::etude_host_hooks_free, after the runtime.
+ * `log` is set afterwards. End with ::etude_host_hooks_free, after the runtime. ::ETUDE_INVALID_ARGUMENT for more than 256
+ * threads, ::ETUDE_OUT_OF_MEMORY, ::ETUDE_OUT_OF_RESOURCES where the system gives no more threads.
  */
 ETUDE_API etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, etude_error *error);
 ETUDE_API void etude_host_hooks_free(etude_hooks *hooks);
@@ -81,7 +82,10 @@ ETUDE_API etude_status etude_check_backend(etude_runtime *runtime, const char *b
                                            void (*report)(void *arg, bool passed, const char *what), void *arg,
                                            uint32_t *out_failed, etude_error *error);
 
-/** A runtime for a host: malloc, host hooks, portable kernels, built-in backends. Ended by ::etude_host_runtime_free. */
+/**
+ * A runtime for a host: malloc, host hooks with @p threads threads, portable kernels, built-in backends. Ended by
+ * ::etude_host_runtime_free (NULL is fine), after its programs. Fails as ::etude_host_hooks_create does. Any thread.
+ */
 ETUDE_API etude_status etude_host_runtime_create(uint32_t threads, etude_runtime **out_runtime, etude_error *error);
 ETUDE_API void etude_host_runtime_free(etude_runtime *runtime);
 

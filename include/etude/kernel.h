@@ -91,7 +91,7 @@ ETUDE_API const etude_error *etude_kernel_error(const etude_kernel_context *ctx)
 
 /**
  * Record a failure: the message (language of ::etude_error_set) goes to the caller of execute, who also
- * gets method, instruction and operator in front of it. Returns @p status.
+ * gets method, instruction and operator in front of it. Returns @p status, whatever it is; never fails itself.
  */
 ETUDE_API etude_status etude_kernel_fail(etude_kernel_context *ctx, etude_status status, const char *format, ...);
 

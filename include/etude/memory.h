@@ -3,6 +3,7 @@
  *
  * The library never calls malloc by itself. On a microcontroller, make an ::etude_arena over a static
  * buffer; on a host, ::etude_malloc_allocator (host.h) serves.
+ * Thread rule: an arena is used by one thread at a time.
  */
 #ifndef ETUDE_MEMORY_H_
 #define ETUDE_MEMORY_H_

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/** A method: from ::etude_method_load to ::etude_method_free. */
 typedef struct etude_method etude_method;
 
 /** Optional settings of a method; zero means default everywhere. */
@@ -56,6 +57,7 @@ typedef struct etude_method_config {
   void *trace_self;
 } etude_method_config;
 
+/** An ::etude_method_config of defaults. */
 #define ETUDE_METHOD_CONFIG_INIT                                                                            \
   {(uint32_t)sizeof(etude_method_config), NULL, NULL, 0, 0, NULL, {NULL, 0}, 0, 0, false, 0, 0, NULL, NULL}
 
@@ -72,9 +74,10 @@ ETUDE_API etude_status etude_method_load(etude_program *program, const char *nam
 /** Free a method. NULL is fine. Results read with ::etude_method_get_output die with it. */
 ETUDE_API void etude_method_free(etude_method *method);
 
-/** The method's name: its own copy. */
+/** The method's name. Lives as long as the method. Any thread. */
 ETUDE_API const char *etude_method_name(const etude_method *method);
 
+/** Number of inputs, and of outputs. Any thread. */
 ETUDE_API uint32_t etude_method_input_count(const etude_method *method);
 ETUDE_API uint32_t etude_method_output_count(const etude_method *method);
 
@@ -92,11 +95,14 @@ ETUDE_API uint32_t etude_method_output_count(const etude_method *method);
 ETUDE_API etude_status etude_method_set_input(etude_method *method, uint32_t index, const etude_value *value,
                                               etude_error *error);
 
-/** Set all inputs, all or none of them; @p count must be their number. */
+/** Set all inputs, all or none of them; @p count must be their number. Fails as ::etude_method_set_input does. */
 ETUDE_API etude_status etude_method_set_inputs(etude_method *method, const etude_value *values, uint32_t count,
                                                etude_error *error);
 
-/** The input as the method holds it (its dtype, layout, present sizes). Borrowed. Memory that was not used yet is zeroed. */
+/**
+ * The input as the method holds it (its dtype, layout, present sizes). Borrowed, as long as the method lives. Memory that
+ * was not used yet is zeroed. ::ETUDE_INVALID_ARGUMENT beyond the last.
+ */
 ETUDE_API etude_status etude_method_get_input(etude_method *method, uint32_t index, etude_value *out_value,
                                               etude_error *error);
 
@@ -159,13 +165,16 @@ ETUDE_API etude_status etude_method_state(const etude_method *method, uint32_t i
 ETUDE_API etude_status etude_method_find_state(const etude_method *method, const char *name, uint32_t *out_index,
                                                etude_error *error);
 
-/** Copy a state buffer out or in; @p size must be its bytes. */
+/** Copy a state buffer out or in. ::ETUDE_INVALID_ARGUMENT beyond the last, or where @p size is not its bytes. */
 ETUDE_API etude_status etude_method_read_state(const etude_method *method, uint32_t index, void *data, size_t size,
                                                etude_error *error);
 ETUDE_API etude_status etude_method_write_state(etude_method *method, uint32_t index, const void *data, size_t size,
                                                 etude_error *error);
 
-/** Take state buffer @p index, or all (UINT32_MAX), back to what it held when the program was loaded. */
+/**
+ * Take state buffer @p index, or all (UINT32_MAX), back to what it held when the program was loaded.
+ * ::ETUDE_INVALID_ARGUMENT beyond the last, ::ETUDE_ACCESS_FAILED and the like where the program's loader fails.
+ */
 ETUDE_API etude_status etude_method_reset_state(etude_method *method, uint32_t index, etude_error *error);
 
 /**

@@ -4,6 +4,7 @@
  * Two paths set them: process-wide, through ::etude_runtime_set_option, and at load, through the maps given
  * to ::etude_program_load and ::etude_method_load. For a key, a method's map beats its program's map, which
  * beats the process-wide value, which beats the schema's default.
+ * Thread rule: functions here only touch what they are given.
  */
 #ifndef ETUDE_OPTIONS_H_
 #define ETUDE_OPTIONS_H_
@@ -50,7 +51,7 @@ typedef struct etude_backend_options {
   uint32_t count;
 } etude_backend_options;
 
-/** Start an empty container over @p capacity elements at @p items. */
+/** Start an empty container over @p capacity elements at @p items, which stay the caller's and as long as it is used. */
 ETUDE_API void etude_options_init(etude_options *options, etude_option *items, uint32_t capacity);
 
 /**

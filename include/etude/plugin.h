@@ -20,7 +20,8 @@ extern "C" {
 typedef struct etude_plugin_registrar etude_plugin_registrar;
 
 /**
- * The functions of the host. Each does what the function of its name does; slots are only ever appended.
+ * The functions of the host. Each does what the function of its name does; slots are only ever appended, and
+ * `struct_size` says which are present: a plugin that may meet an older host looks before it uses one of the last.
  * The table lives as long as the plugin is loaded: keep its address in the `self` of your backends and kernels.
  */
 typedef struct etude_host_api {
@@ -94,6 +95,16 @@ typedef struct etude_host_api {
                                         const etude_value *const *arguments, uint32_t argument_count,
                                         etude_status status, etude_error *error);
   uint64_t (*kernel_random)(etude_kernel_context *ctx, uint64_t count, uint64_t *out_seed);
+
+  etude_status (*kernel_work)(etude_kernel_context *ctx, uint64_t amount);
+  /** `scratch_need` and `prepare` of ::etude_kernel_traits get a context, too: so its `self` leads here. */
+  size_t (*kernel_ask)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+  bool (*kernel_is_asked)(const etude_kernel_context *ctx);
+  void *(*kernel_keep)(etude_kernel_context *ctx, size_t size);
+  const void *(*kernel_kept)(const etude_kernel_context *ctx);
+  etude_status (*execute_context_work)(etude_execute_context *ctx, uint64_t amount, etude_error *error);
+  void (*execute_context_flops)(etude_execute_context *ctx, uint64_t flops);
+  void (*init_context_trace)(etude_init_context *ctx, int32_t moment, int32_t kind, uint32_t index, const char *name);
 } etude_host_api;
 
 /** What a plugin says of itself. */
@@ -120,7 +131,8 @@ typedef struct etude_plugin {
 
 /**
  * The one function that a plugin exports: the plugin's description in static storage, or NULL where it can't work
- * with @p host_abi, the host's ::ETUDE_ABI_VERSION (a host refuses other versions than its own by itself).
+ * with @p host_abi, the host's ::ETUDE_ABI_VERSION (a host refuses other versions than its own by itself). Called on the
+ * thread that loads the plugin.
  */
 ETUDE_PLUGIN_EXPORT const etude_plugin *etude_plugin_entry(uint32_t host_abi);
 

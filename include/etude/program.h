@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/** A program: from ::etude_program_load to ::etude_program_free. */
 typedef struct etude_program etude_program;
 
 /**
@@ -48,11 +49,13 @@ enum {
   ETUDE_VERIFY_INTERNAL_CONSISTENCY = 1 /**< also every value, instruction, index and tensor of every method */
 };
 
-/** Optional settings of a program; zero means default everywhere. */
-/** What a trace hook is told, and the hook: trace.h. */
+/** What a trace hook is told: trace.h. */
 typedef struct etude_event etude_event;
+
+/** A trace hook: trace.h. */
 typedef etude_status (*etude_trace)(void *self, const etude_event *event, etude_error *error);
 
+/** Optional settings of a program; zero means default everywhere. */
 typedef struct etude_program_config {
   uint32_t struct_size;
   int32_t verification;
@@ -73,6 +76,7 @@ typedef struct etude_program_config {
   void *trace_self;
 } etude_program_config;
 
+/** An ::etude_program_config of defaults. */
 #define ETUDE_PROGRAM_CONFIG_INIT                                                               \
   {(uint32_t)sizeof(etude_program_config), 0, NULL, NULL, 0, 0, NULL, false, false, NULL, NULL}
 
@@ -113,6 +117,10 @@ typedef struct etude_method_info {
   uint32_t attribute_count; /**< tensors with a fully qualified name: parameters and state */
 } etude_method_info;
 
+/**
+ * Count what method number @p method has. ::ETUDE_INVALID_ARGUMENT for a method beyond the last or a `struct_size` of 0,
+ * ::ETUDE_INVALID_PROGRAM where the method is damaged.
+ */
 ETUDE_API etude_status etude_program_method_info(const etude_program *program, uint32_t method,
                                                  etude_method_info *out_info, etude_error *error);
 
@@ -201,11 +209,14 @@ ETUDE_API etude_status etude_program_instructions(const etude_program *program, 
 ETUDE_API etude_status etude_program_operator_name(const etude_program *program, uint32_t method, uint32_t index,
                                                    char *out_name, size_t size, etude_error *error);
 
-/** Backend of delegate entry @p index. Lives as long as the program. */
+/**
+ * Name of the backend of delegate entry @p index. Lives as long as the program. ::ETUDE_INVALID_ARGUMENT beyond the last,
+ * ::ETUDE_INVALID_PROGRAM where it has no name.
+ */
 ETUDE_API etude_status etude_program_delegate_backend(const etude_program *program, uint32_t method, uint32_t index,
                                                       const char **out_name, etude_error *error);
 
-/** Bytes of planned buffer @p index. */
+/** Bytes of planned buffer @p index. ::ETUDE_INVALID_ARGUMENT beyond the last. */
 ETUDE_API etude_status etude_program_buffer_size(const etude_program *program, uint32_t method, uint32_t index,
                                                  uint64_t *out_size, etude_error *error);
 
@@ -217,15 +228,19 @@ typedef struct etude_segment_info {
   uint64_t size;
 } etude_segment_info;
 
+/** What a segment holds. */
 enum {
-  ETUDE_SEGMENT_UNUSED = 0,
-  ETUDE_SEGMENT_CONSTANT = 1,
-  ETUDE_SEGMENT_MUTABLE = 2,
-  ETUDE_SEGMENT_DELEGATE = 3,
-  ETUDE_SEGMENT_NAMED = 4
+  ETUDE_SEGMENT_UNUSED = 0,   /**< nothing that the program names */
+  ETUDE_SEGMENT_CONSTANT = 1, /**< constant tensors */
+  ETUDE_SEGMENT_MUTABLE = 2,  /**< what state holds at first */
+  ETUDE_SEGMENT_DELEGATE = 3, /**< the payload of a delegate */
+  ETUDE_SEGMENT_NAMED = 4     /**< data that a backend asks for by name */
 };
 
+/** Number of segments. */
 ETUDE_API uint32_t etude_program_segment_count(const etude_program *program);
+
+/** Describe segment @p index. ::ETUDE_INVALID_ARGUMENT beyond the last, or for a `struct_size` of 0. */
 ETUDE_API etude_status etude_program_segment_info(const etude_program *program, uint32_t index,
                                                   etude_segment_info *out_info, etude_error *error);
 
@@ -254,7 +269,8 @@ typedef struct etude_memory_info {
 /**
  * What loading and running method @p method would take from its allocator (`shared` and `loaded`: from the program's), with inputs
  * of the largest sizes. The method is built for this, without data, in memory of the program, which is given back. What
- * backends take is not known before loading: `delegates` is 0.
+ * backends take is not known before loading: `delegates` is 0. Fails as ::etude_method_load does where the method itself, or
+ * memory for building it, is what is wrong; missing operators and backends are no failure here.
  */
 ETUDE_API etude_status etude_program_method_memory(const etude_program *program, uint32_t method,
                                                    etude_memory_info *out_info, etude_error *error);

@@ -18,11 +18,13 @@
 extern "C" {
 #endif
 
+/** A runtime: from ::etude_runtime_create, or ::etude_host_runtime_create, to its `_free`. */
 typedef struct etude_runtime etude_runtime;
 
 /**
  * Make a runtime. @p allocator and @p hooks (may be NULL) are copied; all memory of the runtime, and by
- * default that of its programs and methods, comes from @p allocator.
+ * default that of its programs and methods, comes from @p allocator. Ended by ::etude_runtime_free. Fails with
+ * ::ETUDE_OUT_OF_MEMORY. Any thread.
  */
 ETUDE_API etude_status etude_runtime_create(const etude_allocator *allocator, const etude_hooks *hooks,
                                             etude_runtime **out_runtime, etude_error *error);
@@ -67,10 +69,10 @@ ETUDE_API uint32_t etude_runtime_kernel_users(const etude_runtime *runtime, cons
 /** Number of kernels over all tables. */
 ETUDE_API uint32_t etude_runtime_kernel_count(const etude_runtime *runtime);
 
-/** Kernel @p index, or NULL beyond the last. */
+/** Kernel @p index, or NULL beyond the last. Lives as long as its table is registered. */
 ETUDE_API const etude_kernel *etude_runtime_kernel(const etude_runtime *runtime, uint32_t index);
 
-/** Kernel by operator name with overload ("aten::add.out"), or NULL. */
+/** Kernel by operator name with overload ("aten::add.out"), or NULL. Lives as long as its table is registered. */
 ETUDE_API const etude_kernel *etude_runtime_find_kernel(const etude_runtime *runtime, const char *name);
 
 /**
@@ -97,7 +99,10 @@ ETUDE_API uint32_t etude_runtime_backend_users(const etude_runtime *runtime, con
 /** Is a backend of that name registered, and does it say that it can work here? */
 ETUDE_API bool etude_runtime_backend_available(const etude_runtime *runtime, const char *name);
 
-/** The schema of a backend (NULL and 0 where it has none). ::ETUDE_NOT_FOUND names the backends that exist. */
+/**
+ * The schema of a backend (NULL and 0 where it has none), which lives until the backend is unregistered. ::ETUDE_NOT_FOUND
+ * names the backends that exist.
+ */
 ETUDE_API etude_status etude_runtime_option_schema(const etude_runtime *runtime, const char *backend,
                                                    const etude_option_schema **out_schema, uint32_t *out_count,
                                                    etude_error *error);
@@ -113,7 +118,10 @@ ETUDE_API etude_status etude_runtime_option_schema(const etude_runtime *runtime,
 ETUDE_API etude_status etude_runtime_set_option(etude_runtime *runtime, const etude_backend_options *rows,
                                                 uint32_t row_count, etude_error *error);
 
-/** Read the process-wide value of `inout_item->key`: fills type and value. Any thread. */
+/**
+ * Read the process-wide value of `inout_item->key`, or its default: fills type and value. ::ETUDE_NOT_FOUND for an unknown
+ * backend or key, or what a backend that keeps its options itself returns. Any thread.
+ */
 ETUDE_API etude_status etude_runtime_get_option(etude_runtime *runtime, const char *backend, etude_option *inout_item,
                                                 etude_error *error);
 
@@ -144,7 +152,8 @@ typedef struct etude_option_explanation {
 
 /**
  * Take process-wide values of @p backend back to their defaults; @p key NULL = all keys, one after the other.
- * ::ETUDE_NOT_SUPPORTED where it has no schema, or for a key that can't be set process-wide. Any thread.
+ * ::ETUDE_NOT_FOUND for an unknown backend or key, ::ETUDE_NOT_SUPPORTED where it has no schema, or for a key that can't be
+ * set process-wide. Any thread.
  */
 ETUDE_API etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *backend, const char *key,
                                                   etude_error *error);

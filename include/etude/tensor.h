@@ -1,5 +1,7 @@
 /** @file
  * Tensors and values: what goes into a method, through its instructions, and comes out.
+ *
+ * Thread rule: functions here only touch what they are given.
  */
 #ifndef ETUDE_TENSOR_H_
 #define ETUDE_TENSOR_H_
@@ -119,7 +121,7 @@ typedef struct etude_value {
 /** Bytes of an element; 0 for a code that is none. Any thread. */
 ETUDE_API size_t etude_scalar_size(int32_t scalar_type);
 
-/** ExecuTorch's name ("float", "long", "half", …); "invalid" for a code that is none. Any thread. */
+/** ExecuTorch's name ("float", "long", "half", …); "invalid" for a code that is none. Static storage. Any thread. */
 ETUDE_API const char *etude_scalar_name(int32_t scalar_type);
 
 /** Number of elements; 1 for rank 0. Sizes must be valid (those of a method's tensors are). */
@@ -150,7 +152,7 @@ ETUDE_API bool etude_tensor_same_layout(const etude_tensor *a, const etude_tenso
 ETUDE_API etude_status etude_tensor_resize(etude_tensor *tensor, const int32_t *sizes, uint32_t rank,
                                            etude_error *error);
 
-/** Name of a value kind ("Tensor", "Int", …); "Unknown" otherwise. Any thread. */
+/** Name of a value kind ("Tensor", "Int", …); "Unknown" otherwise. Static storage. Any thread. */
 ETUDE_API const char *etude_value_kind_name(int32_t tag);
 
 #ifdef __cplusplus

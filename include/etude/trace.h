@@ -1,5 +1,7 @@
 /** @file
  * Watching a method run: a hook that is called round each instruction.
+ *
+ * Thread rule: that of the method (method.h); functions of a context are called on the thread that got it.
  */
 #ifndef ETUDE_TRACE_H_
 #define ETUDE_TRACE_H_
@@ -70,7 +72,7 @@ ETUDE_API void etude_method_set_trace(etude_method *method, etude_trace trace, v
  */
 ETUDE_API void etude_method_set_trace_after(etude_method *method, etude_trace trace, void *self);
 
-/** The program of a method, and the method's number in it. */
+/** The program of a method, which lives at least as long, and the method's number in it. */
 ETUDE_API const etude_program *etude_method_program(const etude_method *method);
 ETUDE_API uint32_t etude_method_index(const etude_method *method);
 

@@ -26,14 +26,35 @@ static etude_status blend(etude_kernel_context *ctx, etude_value *const *args, u
   if (status != ETUDE_OK) return status;
   float *sums = host->kernel_scratch(ctx, count * sizeof *sums);
   if (sums == NULL) return ETUDE_OUT_OF_MEMORY;
+  if (host->kernel_is_asked(ctx)) return ETUDE_OK;
+  status = host->kernel_work(ctx, count);
+  if (status != ETUDE_OK) return status;
+  const float *kept = host->kernel_kept(ctx);
+  const float offset = self->offset + (kept != NULL ? *kept : 0);
   for (size_t i = 0; i < count; ++i) {
     const float x = ((const float *)a->data)[i];
-    sums[i] = x + (((const float *)b->data)[i] - x) * (float)args[2]->as.double_value + self->offset;
+    sums[i] = x + (((const float *)b->data)[i] - x) * (float)args[2]->as.double_value + offset;
   }
   memcpy(out->data, sums, count * sizeof *sums);
   return strcmp(host->kernel_name(ctx), "my::blend.out") == 0 && host->kernel_worker_count(ctx) >= 1 ? ETUDE_OK
                                                                                                      : ETUDE_INTERNAL;
 }
+
+static size_t ask(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  return ((const blender *)ctx->self)->host->kernel_ask(ctx, args, arg_count);
+}
+
+/* Keep four times the weight, which the result then has on top: that shows that it was kept. */
+static void prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  float *kept = ((const blender *)ctx->self)->host->kernel_keep(ctx, sizeof *kept);
+  if (kept != NULL && arg_count == 5) *kept = 4 * (float)args[2]->as.double_value;
+}
+
+static const etude_kernel_traits traits = {
+    .struct_size = sizeof(etude_kernel_traits),
+    .scratch_need = ask,
+    .prepare = prepare,
+};
 
 static void release(void *opaque) {
   blender *self = opaque;
@@ -42,7 +63,7 @@ static void release(void *opaque) {
 }
 
 static const etude_kernel kernels[] = {
-    {"my::blend.out", blend, NULL},
+    {"my::blend.out", blend, &traits},
     {"my::blend_too.out", blend, NULL},
 };
 #if KERNEL_PLUGIN == 1

@@ -317,6 +317,39 @@ static void test_a_plugin_brings_kernels(void) {
   CHECK(bench_close(&b));
 }
 
+/* What the kernel's traits say reaches the host, and what the host does for them the kernel, all through the table. */
+static void test_traits_of_a_plugins_kernel(void) {
+  bench b;
+  etude_plugin_library *library = NULL;
+  etude_method *method = NULL;
+  etude_memory_info info = {0};
+  etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
+
+  CHECK_OK(bench_open(&b), &b.error);
+  CHECK_OK(bench_load(&b, "kernels.pte", NULL, NULL), &b.error);
+  CHECK_OK(etude_plugin_load(b.runtime, plugin_path("kernel_plugin_0.so"), &library, &b.error), &b.error);
+  info.struct_size = sizeof info;
+  CHECK_OK(etude_program_method_memory(b.program, 0, &info, &b.error), &b.error);
+  CHECK(info.scratch == ETUDE_MEMORY_ALIGNMENT); /* six floats */
+  config.constant_limit = 4096;
+  CHECK_OK(etude_method_load(b.program, "blend", &config, &method, &b.error), &b.error);
+  run_blend(method, 0.5f + 4 * 0.25f, &b.error); /* with what `prepare` kept */
+  etude_method_free(method);
+  config.work_limit = 100; /* the bytes of two tensors, the weight and a result leave less than six steps */
+  CHECK_OK(etude_method_load(b.program, "blend", &config, &method, &b.error), &b.error);
+  float a[6] = {0};
+  tensor_view views[2];
+  etude_value inputs[2];
+  inputs[0] = *view_tensor(&views[0], ETUDE_FLOAT, a, 2, 2, 3);
+  inputs[1] = *view_tensor(&views[1], ETUDE_FLOAT, a, 2, 2, 3);
+  CHECK_OK(etude_method_set_inputs(method, inputs, 2, &b.error), &b.error);
+  CHECK_STATUS(ETUDE_INVALID_PROGRAM, etude_method_execute(method, &b.error), &b.error);
+  CHECK_TEXT(b.error.message, "my::blend.out");
+  etude_method_free(method);
+  CHECK_OK(etude_plugin_unload(library, &b.error), &b.error);
+  CHECK(bench_close(&b));
+}
+
 static void test_plugins_with_kernels_that_are_refused(void) {
   static const char *const files[] = {"kernel_plugin_1.so", "kernel_plugin_2.so"};
   static const char *const texts[] = {"'aten::add.out' is registered already", "the kernels are registered already"};
@@ -395,6 +428,7 @@ int main(int argc, char **argv) {
   RUN(test_plugins_that_are_refused);
   RUN(test_each_allocation_of_loading_fails);
   RUN(test_a_plugin_brings_kernels);
+  RUN(test_traits_of_a_plugins_kernel);
   RUN(test_plugins_with_kernels_that_are_refused);
   RUN(test_each_allocation_of_loading_kernels_fails);
   RUN(test_conformance_of_the_plugin);

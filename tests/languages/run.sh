@@ -77,7 +77,6 @@ for kind in static shared; do
   find "$work/app-$kind/subprojects" -type f -perm -u+x -not -name '*.so*' >"$work/extra"
   [ ! -s "$work/extra" ] || { echo "FAILED: a subproject builds more than the library:" && cat "$work/extra" && failed=$((failed + 1)); }
 done
-check "ctypes" "$python" "$here/consumer_ctypes.py" "$prefix/lib/libetude.so.0" "$model"
 
 # Without the build system: the sources, straight to the compiler.
 build "plain cc" cc -std=c99 -O1 -D_POSIX_C_SOURCE=200809L -DETUDE_HAS_PORTABLE_KERNELS -I"$root/include" -I"$root/c" \
@@ -104,13 +103,19 @@ corpus() {
   fi
 }
 
-# example LANGUAGE: the program of docs/languages.md in that language
+# example LANGUAGE [N]: the program of docs/languages.md in that language, the Nth of several
 example() {
-  sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$root/docs/languages.md" | sed '1d;$d'
+  awk -v fence='```' -v language="$1" -v wanted="${2:-1}" '
+    index($0, fence) == 1 { inside = !inside; if (inside && $0 == fence language) n++; shown = inside && $0 == fence language && n == wanted; next }
+    shown' "$root/docs/languages.md"
+}
+# quietly COMMAND...: what it prints only if it fails
+quietly() {
+  "$@" >"$work/log" 2>&1 || { cat "$work/log"; return 1; }
 }
 # numbers COMMAND...: what it prints, as plain numbers
 numbers() {
-  "$@" 2>&1 | sed 's/[][,]//g; s/\.0//g; s/ <nil>//'
+  "$@" 2>&1 | sed 's/[][{},]//g; s/\.0//g; s/ <nil>//'
 }
 mkdir "$work/docs"
 cp "$model" "$work/docs"
@@ -118,8 +123,32 @@ cd "$work/docs"
 
 example c++ >add.cpp
 # shellcheck disable=SC2046
-build "C++, docs/languages.md" c++ -std=c++17 add.cpp -I"$root/bindings/cpp" $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o add
+build "C++, docs/languages.md" c++ -std=c++17 add.cpp $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o add
 check "C++, docs/languages.md" ./add
+for n in 1 2; do
+  mkdir "cmake$n"
+  cp add.cpp "cmake$n"
+  example cmake $n | sed "s#…/etude#$root#" >"cmake$n/CMakeLists.txt"
+  build "CMake $n, docs/languages.md" quietly sh -c "cmake -S cmake$n -B cmake$n/build -DCMAKE_PREFIX_PATH='$prefix' -DCMAKE_C_FLAGS=-O0 && cmake --build cmake$n/build -j2"
+  check "CMake $n, docs/languages.md" "cmake$n/build/add"
+done
+# what find_package offers beside, and versions that it refuses
+mkdir cmake3
+cat >cmake3/CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.16)
+project(app C)
+foreach(refused IN ITEMS 0.0 0.2 0.1.99 1.0)
+  find_package(etude \${refused} QUIET PATHS "$prefix")
+  if(etude_FOUND)
+    message(FATAL_ERROR "found as \${refused}")
+  endif()
+endforeach()
+find_package(etude 0.1 REQUIRED PATHS "$prefix")
+add_executable(app "$here/consumer.c")
+target_link_libraries(app PRIVATE etude::static)
+CMAKE
+build "CMake, static" quietly sh -c "cmake -S cmake3 -B cmake3/build && cmake --build cmake3/build"
+check "CMake, static" cmake3/build/app "$model"
 
 # shellcheck disable=SC2046,SC2086
 build "C++17, etude.hpp" c++ -std=c++17 -O1 $strict -Wshadow -I"$root/bindings/cpp" "$here/run_case.cpp" \
@@ -131,6 +160,9 @@ cp -r "$root/bindings" "$work/bindings"
 mkdir "$work/tests"
 ln -s "$root/tests/corpus" "$root/tests/data" "$root/tests/abi" "$work/tests"
 export LD_LIBRARY_PATH=$prefix/lib
+
+example python >ctypes_add.py
+check "ctypes, docs/languages.md" numbers "$python" ctypes_add.py
 
 if command -v cargo >/dev/null && command -v rustc >/dev/null; then
   build "Rust" rustc --edition 2021 -L "$prefix/lib" -C link-arg=-Wl,-rpath,"$prefix/lib" "$here/consumer.rs" -o "$work/rust"
@@ -163,6 +195,44 @@ if command -v go >/dev/null; then
   chmod -R u+w "$work/go-path" 2>/dev/null || true
 else
   echo "NOT RUN Go: no go here"
+fi
+
+zig=$(command -v zig || true)
+[ -n "$zig" ] || ! "$python" -c "import ziglang" 2>/dev/null || zig="$python -m ziglang"
+if [ -n "$zig" ]; then
+  mkdir zig
+  source=$root/bindings/zig/src
+  flags="--cache-dir zig/cache -L$prefix/lib -letude -lc"
+  example zig 1 >zig/add.zig
+  example zig 2 >zig/build.zig
+  cp "$root/bindings/zig/build.zig" zig/package.zig
+  # build scripts are compiled, but not run: what they need of the compiler takes minutes to build
+  cat >zig/scripts.zig <<'ZIG'
+pub const dependencies = struct {
+    pub const packages = struct {};
+    pub const root_deps: []const struct { []const u8, []const u8 } = &.{};
+};
+export fn look() void {
+    inline for (.{ @import("build.zig"), @import("package.zig") }) |script| _ = &script.build;
+}
+ZIG
+  build "Zig, formatted" $zig fmt --check "$root/bindings/zig" zig/add.zig zig/build.zig
+  build "Zig, build scripts" $zig build-obj -fno-emit-bin --cache-dir zig/cache zig/scripts.zig
+  check "Zig, docs/languages.md" numbers $zig run $flags --dep etude -Mroot=zig/add.zig -Metude="$source/etude.zig"
+  build "Zig, run_case" $zig build-exe $flags -femit-bin="$work/run_case_zig" --dep etude -Mroot="$source/run_case.zig" -Metude="$source/etude.zig"
+  corpus "Zig" "$work/run_case_zig"
+  echo "Zig, its tests:"
+  if got=$($zig test $flags --dep etude --dep corpus/add.pte --dep abi/layout64.txt --dep tools/symbols.txt -Mroot="$source/test.zig" \
+    -Metude="$source/etude.zig" -Mcorpus/add.pte="$model" -Mabi/layout64.txt="$root/tests/abi/layout64.txt" \
+    -Mtools/symbols.txt="$root/tests/tools/symbols.txt" 2>&1); then
+    echo "$got" | grep passed
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $got"
+    failed=$((failed + 1))
+  fi
+else
+  echo "NOT RUN Zig: no zig here"
 fi
 
 echo "$passed passed, $failed failed"
