@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "exponentials.h"
 #include "simd.h"
+#include "words.h"
 
 enum {
   ROWS = 32,    /* of a unit, at most */
@@ -20,6 +22,7 @@ enum {
 typedef struct unit {
   const etude_attention *a;
   const etude_simd *simd;
+  const etude_exponentials *exps;
   size_t batch, kv_head, first, rows; /* rows from `first` of (token, head of the group) */
   size_t width;                       /* of rows of v and sums: the depth, filled up for tiles */
   float *q, *sums, *scores, *packed, *keys, *values;
@@ -138,7 +141,7 @@ static void score(const unit *u, const float *keys, size_t row, size_t count) {
     }
     return;
   }
-  u->simd->transpose(u->packed, KEYS, keys, (ptrdiff_t)row, depth, count);
+  etude_transpose_words(u->packed, KEYS, keys, (ptrdiff_t)row, depth, count);
   const etude_tile tile = {.a = u->q,
                            .a_row = depth,
                            .a_col = 1,
@@ -153,7 +156,7 @@ static void score(const unit *u, const float *keys, size_t row, size_t count) {
 }
 
 static float exponential(const unit *u, float x) {
-  u->simd->exponentials(&x, &x, 1, 0.0f);
+  u->exps->exponentials(&x, &x, 1, 0.0f);
   return x;
 }
 
@@ -162,7 +165,7 @@ static void weigh(unit *u, size_t row, size_t seen, size_t count) {
   const etude_attention *a = u->a;
   float *scores = u->scores + row * KEYS;
   float *sums = u->sums + row * u->width;
-  const float largest = u->simd->largest(scores, seen);
+  const float largest = u->exps->largest(scores, seen);
   const float most = largest > u->most[row] ? largest : u->most[row];
   if (most == -__builtin_inff() && largest == most) seen = 0; /* nothing weighs anything so far */
   if (seen > 0) {
@@ -172,7 +175,7 @@ static void weigh(unit *u, size_t row, size_t seen, size_t count) {
       u->weight[row] *= factor;
       u->most[row] = most;
     }
-    u->weight[row] += u->simd->exponentials(scores, scores, seen, most);
+    u->weight[row] += u->exps->exponentials(scores, scores, seen, most);
     if (a->store != NULL) { /* rounded in place, by a small detour */
       uint64_t rounded[KEYS];
       a->store(rounded, scores, seen);
@@ -247,6 +250,7 @@ void etude_attention_run(const etude_attention *a, size_t index, void *scratch) 
   memset(u, 0, sizeof *u);
   u->a = a;
   u->simd = etude_simd_select();
+  u->exps = etude_exponentials_select();
   u->batch = index / blocks / parts;
   u->kv_head = index / blocks % parts * together;
   u->first = index % blocks * ROWS;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "convolution_plan.h"
-#include "simd.h"
+#include "words.h"
 
 typedef struct packer {
   const etude_convolution *c;
@@ -58,7 +58,7 @@ static void put_f32(const packer *p, char **to, size_t out, size_t cols, size_t 
   *to = (char *)(w + depth * width);
   if (cols < width) memset(w, 0, depth * width * sizeof(float));
   if (p->w->in_stride == 1) {
-    etude_simd_select()->transpose(w, (ptrdiff_t)width, from, (ptrdiff_t)p->w->out_stride, depth, cols);
+    etude_transpose_words(w, (ptrdiff_t)width, from, (ptrdiff_t)p->w->out_stride, depth, cols);
     return;
   }
   for (size_t k = 0; k < depth; ++k, from += p->w->in_stride, w += width) {
@@ -76,7 +76,7 @@ static void put_inner_taps(const packer *p, char *to, size_t out, size_t cols, s
   size_t tap = 0, in = 0;
   for (size_t first = 0; first < count; first += ROWS) {
     const size_t rows = count - first < ROWS ? count - first : ROWS;
-    etude_simd_select()->transpose(lines, (ptrdiff_t)width, from + first, (ptrdiff_t)p->w->out_stride, rows, cols);
+    etude_transpose_words(lines, (ptrdiff_t)width, from + first, (ptrdiff_t)p->w->out_stride, rows, cols);
     for (size_t r = 0; r < rows; ++r) {
       memcpy(w + (tap * ins + in) * width, lines + r * width, width * sizeof *w);
       if (++tap < tap_count) continue;

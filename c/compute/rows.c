@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 
+#include "exponentials.h"
 #include "floats.h"
 #include "isa.h"
-#include "simd.h"
 
 /* ---- what all sets share ---- */
 
@@ -125,15 +125,17 @@ const etude_rows *etude_rows_select(void) { return etude_rows_at(0); }
 /* ---- softmax ---- */
 
 void etude_softmax_row(float *out, const float *in, size_t count) {
-  const etude_simd *simd = etude_simd_select();
-  const double sum = simd->exponentials(out, in, count, simd->largest(in, count));
-  simd->affine(out, out, count, (float)(1.0 / sum), 0.0f);
+  const etude_exponentials *loops = etude_exponentials_select();
+  const float factor = (float)(1.0 / loops->exponentials(out, in, count, loops->largest(in, count)));
+  if (count == 0) return;
+  etude_rows_select()->binary[ETUDE_BINARY_MUL][ETUDE_ROW_SCALAR](out, out, &factor, count, -etude_infinity(),
+                                                                  etude_infinity());
 }
 
 void etude_log_softmax_row(float *out, const float *in, size_t count) {
-  const etude_simd *simd = etude_simd_select();
-  const float largest = simd->largest(in, count);
-  const float sum = (float)simd->exponentials(NULL, in, count, largest);
+  const etude_exponentials *loops = etude_exponentials_select();
+  const float largest = loops->largest(in, count);
+  const float sum = (float)loops->exponentials(NULL, in, count, largest);
   float shift;
   plain_log_row(&shift, &sum, 1, NULL);
   for (size_t j = 0; j < count; ++j) out[j] = (in[j] - largest) - shift;

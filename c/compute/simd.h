@@ -66,14 +66,8 @@ typedef struct etude_simd {
   double (*sum)(const float *in, size_t count);
   /* Sum of (in[j] - mean)^2. */
   double (*squares)(const float *in, size_t count, float mean);
-  /* Largest element, -inf for none; whether nan counts is not specified. */
-  float (*largest)(const float *in, size_t count);
-  /* out[j] = exp(in[j] - offset), which must not be above 88, to 2 ulp; returns their sum. `out` may be NULL, or in. */
-  double (*exponentials)(float *out, const float *in, size_t count, float offset);
   /* out[r * out_row + j] = in[r * in_row + j * step], for j < cols. */
   void (*gather)(float *out, size_t out_row, const float *in, size_t in_row, size_t step, size_t rows, size_t cols);
-  /* to[r * to_row + c] = from[c * from_row + r], for elements of 4 bytes, whatever they stand for. */
-  void (*transpose)(void *to, ptrdiff_t to_row, const void *from, ptrdiff_t from_row, size_t rows, size_t cols);
 } etude_simd;
 
 /* The best tables of this processor; all that it runs, best first, NULL from their number on (isa.h). */

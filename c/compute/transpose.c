@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "simd.h"
+#include "words.h"
 
 /* Bytes that are worth a task. */
 #define TASK_BYTES 65536u
@@ -45,7 +45,7 @@ static void plane(void *to, size_t to_row, const void *from, size_t from_row, si
   switch (size) {
     case 1: plane_1(to, to_row, from, from_row, rows, cols); return;
     case 2: plane_2(to, to_row, from, from_row, rows, cols); return;
-    case 4: etude_simd_select()->transpose(to, (ptrdiff_t)to_row, from, (ptrdiff_t)from_row, rows, cols); return;
+    case 4: etude_transpose_words(to, (ptrdiff_t)to_row, from, (ptrdiff_t)from_row, rows, cols); return;
     case 8: plane_8(to, to_row, from, from_row, rows, cols); return;
     default: break;
   }

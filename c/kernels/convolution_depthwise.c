@@ -4,6 +4,7 @@
  * transposed to such images and back, band by band.
  */
 #include "compute/simd.h"
+#include "compute/words.h"
 #include "convolution_image.h"
 
 /* The most taps of a kernel. */
@@ -119,7 +120,7 @@ static void run_unit(const blocks *b, size_t unit, char *scratch) {
   float bias[8 * BLOCK_CHANNELS];
   x += from * c->in.strides[1];
   if (!b->in_place && c->in.strides[2] == 1) {
-    b->simd->transpose(in, (ptrdiff_t)channels, x, (ptrdiff_t)c->in.channel, in_pixels, channels);
+    etude_transpose_words(in, (ptrdiff_t)channels, x, (ptrdiff_t)c->in.channel, in_pixels, channels);
   } else if (!b->in_place) {
     for (size_t p = 0; p < in_pixels; ++p) {
       for (size_t i = 0; i < channels; ++i) in[p * channels + i] = x[p * c->in.strides[2] + i * c->in.channel];
@@ -136,7 +137,7 @@ static void run_unit(const blocks *b, size_t unit, char *scratch) {
     etude_convolution_run(&v, packed, &io, 0, 1, run);
     if (b->in_place) continue;
     if (c->out.strides[2] == 1) {
-      b->simd->transpose(y, (ptrdiff_t)y_step, out, (ptrdiff_t)channels, channels, out_pixels);
+      etude_transpose_words(y, (ptrdiff_t)y_step, out, (ptrdiff_t)channels, channels, out_pixels);
       continue;
     }
     for (size_t p = 0; p < out_pixels; ++p) {

@@ -4,6 +4,7 @@
 
 #include "compute/floats.h"
 #include "compute/simd.h"
+#include "compute/words.h"
 
 /* Floats of input and output that a band aims at. */
 #define BAND_FLOATS 1048576u
@@ -185,8 +186,8 @@ static void in_task(void *arg, size_t part, size_t worker) {
   const size_t first = share(pixels, part, m->in_parts), end = share(pixels, part + 1, m->in_parts);
   (void)worker;
   if (step == 1) {
-    m->simd->transpose(m->in + first * m->in_channels, (ptrdiff_t)m->in_channels, m->x + first,
-                       (ptrdiff_t)m->c->in.channel, end - first, m->in_channels);
+    etude_transpose_words(m->in + first * m->in_channels, (ptrdiff_t)m->in_channels, m->x + first,
+                          (ptrdiff_t)m->c->in.channel, end - first, m->in_channels);
     return;
   }
   for (size_t p = first; p < end; ++p) {
@@ -202,8 +203,8 @@ static void out_task(void *arg, size_t part, size_t worker) {
   float *to = m->y + first * m->c->out.channel;
   (void)worker;
   if (step == 1) {
-    m->simd->transpose(to, (ptrdiff_t)m->c->out.channel, m->out + first, (ptrdiff_t)m->out_channels, end - first,
-                       pixels);
+    etude_transpose_words(to, (ptrdiff_t)m->c->out.channel, m->out + first, (ptrdiff_t)m->out_channels, end - first,
+                          pixels);
     return;
   }
   for (size_t o = first; o < end; ++o, to += m->c->out.channel) {

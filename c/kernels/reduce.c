@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "complexmath.h"
+#include "compute/exponentials.h"
 #include "compute/simd.h"
 #include "dtype.h"
 #include "strided.h"
@@ -504,7 +505,7 @@ DEFINE_EXTREME(min_ints, int64_t, i, <)
 /* Without the position: greater of two, where nan is greater than anything. */
 static void max_floats(etude_accumulator *acc, const void *run, size_t count) {
   const float *floats = run;
-  double best = (double)etude_simd_select()->largest(floats, count);
+  double best = (double)etude_exponentials_select()->largest(floats, count);
   int nans = 0;
   for (size_t i = 0; i < count; ++i) nans |= floats[i] != floats[i];
   if (nans != 0) best = (double)NAN;

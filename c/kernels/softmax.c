@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "compute/exponentials.h"
 #include "compute/simd.h"
 #include "dtype.h"
 #include "floatmath.h"
@@ -39,8 +40,9 @@ static void softmax_floats(const etude_simd *simd, float *out, const float *in, 
     softmax_small(out, in, count, logarithm);
     return;
   }
-  const float largest = simd->largest(in, count);
-  const double sum = simd->exponentials(logarithm ? NULL : out, in, count, largest);
+  const etude_exponentials *loops = etude_exponentials_select();
+  const float largest = loops->largest(in, count);
+  const double sum = loops->exponentials(logarithm ? NULL : out, in, count, largest);
   if (!logarithm) {
     simd->affine(out, out, count, (float)(1.0 / sum), 0.0f);
     return;

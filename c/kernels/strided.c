@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "compute/simd.h"
+#include "compute/words.h"
 #include "dtype.h"
 
 void etude_view_of(etude_view *out, const etude_tensor *tensor) {
@@ -330,8 +330,8 @@ DEFINE_TRANSPOSE(16)
 
 /* Elements of four bytes have a routine of their own. */
 static void transpose_4(char *dst, const char *src, const plane *p) {
-  etude_simd_select()->transpose(dst, (ptrdiff_t)(p->dst_row / 4), src, (ptrdiff_t)(p->src_column / 4), (size_t)p->rows,
-                                 (size_t)p->columns);
+  etude_transpose_words(dst, (ptrdiff_t)(p->dst_row / 4), src, (ptrdiff_t)(p->src_column / 4), (size_t)p->rows,
+                        (size_t)p->columns);
 }
 
 static void copy_small(char *dst, const char *src, const plane *p, size_t element_size) {

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compute/exponentials.h"
 #include "compute/simd.h"
+#include "compute/words.h"
 #include "etude_test.h"
 
 enum { LONGEST = 700, MOST_DEPTH = 70 };
@@ -139,8 +141,7 @@ static void check_gather(const etude_simd *simd) {
 static void check_rows(const etude_simd *simd) {
   const size_t count = 1 + draw(4 * LONGEST);
   float *in = draw_floats(count), *out = draw_floats(count), *w = draw_floats(count), *b = draw_floats(count);
-  double sum = 0, size = 0, squares = 0, exponentials = 0;
-  float largest = -INFINITY;
+  double sum = 0, size = 0, squares = 0;
   simd->affine(out, in, count, 3.0f, -1.0f);
   for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], 3.0 * (double)in[j] - 1.0, 8.0));
   simd->affine_each(out, in, count, w, b);
@@ -155,25 +156,36 @@ static void check_rows(const etude_simd *simd) {
     sum += (double)in[j];
     size += fabs((double)in[j]);
     squares += ((double)in[j] - 0.25) * ((double)in[j] - 0.25);
-    largest = fmaxf(largest, in[j]);
-    exponentials += exp((double)in[j] - 2.0);
   }
   CHECK(is_near(simd->sum(in, count), sum, size));
   CHECK(is_near(simd->squares(in, count, 0.25f), squares, squares));
-  CHECK(simd->largest(in, count) == largest);
-  CHECK(is_near(simd->exponentials(NULL, in, count, 2.0f), exponentials, exponentials));
-  CHECK(is_near(simd->exponentials(out, in, count, 2.0f), exponentials, exponentials));
-  for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], exp((double)in[j] - 2.0), exp((double)in[j] - 2.0)));
   free(in);
   free(out);
   free(w);
   free(b);
 }
 
-static void check_transpose(const etude_simd *simd) {
+static void check_exponentials(const etude_exponentials *loops) {
+  const size_t count = 1 + draw(4 * LONGEST);
+  float *in = draw_floats(count), *out = draw_floats(count);
+  double exponentials = 0;
+  float largest = -INFINITY;
+  for (size_t j = 0; j < count; ++j) {
+    largest = fmaxf(largest, in[j]);
+    exponentials += exp((double)in[j] - 2.0);
+  }
+  CHECK(loops->largest(in, count) == largest);
+  CHECK(is_near(loops->exponentials(NULL, in, count, 2.0f), exponentials, exponentials));
+  CHECK(is_near(loops->exponentials(out, in, count, 2.0f), exponentials, exponentials));
+  for (size_t j = 0; j < count; ++j) CHECK(is_near((double)out[j], exp((double)in[j] - 2.0), exp((double)in[j] - 2.0)));
+  free(in);
+  free(out);
+}
+
+static void check_transpose(etude_words_loop transpose) {
   const size_t rows = 1 + draw(60), cols = 1 + draw(60);
   float *in = draw_floats(rows * cols), *out = draw_floats(rows * cols);
-  simd->transpose(out, (ptrdiff_t)cols, in, (ptrdiff_t)rows, rows, cols);
+  transpose(out, (ptrdiff_t)cols, in, (ptrdiff_t)rows, rows, cols);
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < cols; ++c) CHECK(out[r * cols + c] == in[c * rows + r]);
   }
@@ -193,7 +205,20 @@ static void test_products(void) { each(check_products); }
 static void test_taps(void) { each(check_taps); }
 static void test_gathers(void) { each(check_gather); }
 static void test_rows(void) { each(check_rows); }
-static void test_transposes(void) { each(check_transpose); }
+
+static void test_exponentials(void) {
+  const etude_exponentials *loops;
+  for (size_t set = 0; (loops = etude_exponentials_at(set)) != NULL; ++set) {
+    for (int round = 0; round < 300; ++round) check_exponentials(loops);
+  }
+}
+
+static void test_transposes(void) {
+  etude_words_loop transpose;
+  for (size_t set = 0; (transpose = etude_transpose_words_at(set)) != NULL; ++set) {
+    for (int round = 0; round < 300; ++round) check_transpose(transpose);
+  }
+}
 
 int main(void) {
   RUN(test_tiles);
@@ -201,6 +226,7 @@ int main(void) {
   RUN(test_taps);
   RUN(test_gathers);
   RUN(test_rows);
+  RUN(test_exponentials);
   RUN(test_transposes);
   return TEST_END();
 }
