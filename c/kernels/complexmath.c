@@ -18,12 +18,6 @@ static etude_complex from_c99(double complex z) {
 
 #define FROM_C99(name)                                                                         \
   etude_complex etude_complex_##name(etude_complex a) { return from_c99(c##name(to_c99(a))); }
-FROM_C99(acos)
-FROM_C99(acosh)
-FROM_C99(asin)
-FROM_C99(asinh)
-FROM_C99(atan)
-FROM_C99(atanh)
 FROM_C99(cos)
 FROM_C99(cosh)
 FROM_C99(exp)
@@ -33,6 +27,49 @@ FROM_C99(sinh)
 FROM_C99(sqrt)
 FROM_C99(tan)
 FROM_C99(tanh)
+
+/* Inverse functions of infinities and nans, which not every C library knows (musl does not): annex G of C99. */
+static etude_complex acos_of_limits(etude_complex a) {
+  if (isinf(a.re) || isinf(a.im)) return etude_complex_of(atan2(fabs(a.im), a.re), -copysign((double)INFINITY, a.im));
+  return etude_complex_of(a.re == 0 ? acos(0.0) : (double)NAN, (double)NAN);
+}
+
+static etude_complex acosh_of_limits(etude_complex a) {
+  const etude_complex turned = acos_of_limits(a);
+  return etude_complex_of(fabs(turned.im), copysign(turned.re, a.im));
+}
+
+static etude_complex asinh_of_limits(etude_complex a) {
+  if (isinf(a.re) || isinf(a.im)) return etude_complex_of(copysign((double)INFINITY, a.re), atan2(a.im, fabs(a.re)));
+  return etude_complex_of((double)NAN, a.im == 0 ? a.im : (double)NAN);
+}
+
+static etude_complex asin_of_limits(etude_complex a) {
+  const etude_complex turned = asinh_of_limits(etude_complex_of(-a.im, a.re));
+  return etude_complex_of(turned.im, -turned.re);
+}
+
+static etude_complex atanh_of_limits(etude_complex a) {
+  const double re = isinf(a.re) || isinf(a.im) || a.re == 0 ? copysign(0.0, a.re) : (double)NAN;
+  const double im = a.im != a.im || re != re ? (double)NAN : copysign(acos(0.0), a.im);
+  return etude_complex_of(re, im);
+}
+
+static etude_complex atan_of_limits(etude_complex a) {
+  const etude_complex turned = atanh_of_limits(etude_complex_of(-a.im, a.re));
+  return etude_complex_of(turned.im, -turned.re);
+}
+
+#define INVERSE_FROM_C99(name)                                                                    \
+  etude_complex etude_complex_##name(etude_complex a) {                                           \
+    return isfinite(a.re) && isfinite(a.im) ? from_c99(c##name(to_c99(a))) : name##_of_limits(a); \
+  }
+INVERSE_FROM_C99(acos)
+INVERSE_FROM_C99(acosh)
+INVERSE_FROM_C99(asin)
+INVERSE_FROM_C99(asinh)
+INVERSE_FROM_C99(atan)
+INVERSE_FROM_C99(atanh)
 
 #if defined(_WIN32) /* where hypot is older than cabs; of glibc's two, cabs is */
 double etude_complex_abs(etude_complex a) { return hypot(a.re, a.im); }

@@ -12,14 +12,14 @@ from importlib import resources
 
 from etude.embed.table import Kernel, read_table
 
-_ARCHIVE = "sources.tar.xz"
+_ARCHIVE = "sources.tar.bz2"
 
 @functools.cache
 def read_sources() -> dict[str, str]:
     """The text of every file of the core, of compute and of the kernels, and of the public headers."""
     packed = resources.files(__package__).joinpath(_ARCHIVE).read_bytes()
     texts = {}
-    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:xz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:bz2") as archive:
         for member in archive:
             file = archive.extractfile(member)
             if file is not None:
