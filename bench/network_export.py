@@ -158,7 +158,7 @@ def quantize_static(module, inputs):
     quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
     prepared = prepare_pt2e(export(module, inputs, strict=True).module(), quantizer)
     for _ in range(3):
-        prepared(*(torch.randn_like(x) for x in inputs))
+        prepared(*(torch.randn_like(x) if x.is_floating_point() else x for x in inputs))
     return convert_pt2e(prepared)
 
 
@@ -172,11 +172,40 @@ def quantize_dynamic(module):
     unwrap_tensor_subclass(module)
 
 
+class Int8Linear(nn.Module):
+    """The weights of a linear layer as int8, with a scale for each output; activations stay floats."""
+
+    def __init__(self, linear):
+        super().__init__()
+        scales = linear.weight.detach().abs().amax(1) / 127
+        self.register_buffer("weight", (linear.weight.detach() / scales[:, None]).round().to(torch.int8))
+        self.register_buffer("scales", scales)
+        self.register_buffer("zeros", torch.zeros(len(scales), dtype=torch.int64))
+        self.bias = linear.bias
+
+    def forward(self, x):
+        dequantize = torch.ops.quantized_decomposed.dequantize_per_channel
+        return F.linear(x, dequantize(self.weight, self.scales, self.zeros, 0, -127, 127, torch.int8), self.bias)
+
+
+def quantize_weights(module):
+    """int8 weights of linear layers alone."""
+    from torch.ao.quantization.fx import _decomposed  # noqa: F401  (defines the operators)
+
+    for name, child in list(module.named_children()):
+        if isinstance(child, nn.Linear):
+            setattr(module, name, Int8Linear(child))
+        else:
+            quantize_weights(child)
+    return module
+
+
 def image():
     return (torch.randn(1, 3, 224, 224),)
 
 
 def write(folder, name, module, inputs, partitioners, portable=True, onnx=True):
+    """`partitioners` None: with portable operators alone."""
     import executorch.kernels.quantized  # noqa: F401  (registers operators that portable int8 programs name)
     from executorch.exir import to_edge, to_edge_transform_and_lower
 
@@ -188,8 +217,9 @@ def write(folder, name, module, inputs, partitioners, portable=True, onnx=True):
     program = export(module, inputs, strict=True)
     if portable:
         (folder / f"{name}.pte").write_bytes(to_edge(program).to_executorch().buffer)
-    delegated = to_edge_transform_and_lower(program, partitioner=partitioners).to_executorch()
-    (folder / f"{name}_x.pte").write_bytes(delegated.buffer)
+    if partitioners is not None:
+        delegated = to_edge_transform_and_lower(program, partitioner=partitioners).to_executorch()
+        (folder / f"{name}_x.pte").write_bytes(delegated.buffer)
     if onnx:
         torch.onnx.export(module, inputs, str(folder / f"{name}.onnx"), dynamo=True, external_data=False)
     print(name, flush=True)
@@ -209,6 +239,9 @@ def main():
         quantize_dynamic(module)
         write(folder, f"decoder_{length}", module, (torch.randn(1, length, 1024),), dynamic, portable=False, onnx=False)
 
+    def short_decoder(name, length, quantize):
+        write(folder, name, quantize(Decoder(layers=3).eval()), (torch.randn(1, length, 1024),), None, onnx=False)
+
     networks = {
         "mobilenet_v2": lambda: write(folder, "mobilenet_v2", mobilenet_v2(), image(), floats),
         "resnet_50": lambda: write(folder, "resnet_50", resnet_50(), image(), floats),
@@ -216,6 +249,21 @@ def main():
         "mobilenet_v2_int8": lambda: write(
             folder, "mobilenet_v2_int8", quantize_static(mobilenet_v2().eval(), image()), image(), floats, onnx=False
         ),
+        "minilm_weights8": lambda: write(
+            folder, "minilm_weights8", quantize_weights(Encoder().eval()), (torch.randint(0, 8000, (1, 128)),), None, onnx=False
+        ),
+        "minilm_int8": lambda: write(
+            folder,
+            "minilm_int8",
+            quantize_static(Encoder().eval(), (torch.randint(0, 8000, (1, 128)),)),
+            (torch.randint(0, 8000, (1, 128)),),
+            floats,
+            onnx=False,
+        ),
+        "short_decoder_1": lambda: short_decoder("short_decoder_1", 1, lambda module: module),
+        "short_decoder_128": lambda: short_decoder("short_decoder_128", 128, lambda module: module),
+        "short_decoder_weights8_1": lambda: short_decoder("short_decoder_weights8_1", 1, quantize_weights),
+        "short_decoder_weights8_128": lambda: short_decoder("short_decoder_weights8_128", 128, quantize_weights),
         "decoder_128": lambda: decoder(128),
         "decoder_1": lambda: decoder(1),
     }

@@ -33,6 +33,12 @@ NETWORKS = {
     "resnet_50": {"mac": 4.09e9},
     "minilm": {"mac": 1.43e9},
     "mobilenet_v2_int8": {"mac": 301e6},
+    "minilm_weights8": {"mac": 1.43e9},
+    "minilm_int8": {"mac": 1.43e9},
+    "short_decoder_1": {"mac": 38.7e6, "bytes": 4 * 38.7e6},
+    "short_decoder_128": {"mac": 128 * 38.7e6},
+    "short_decoder_weights8_1": {"mac": 38.7e6, "bytes": 38.7e6},
+    "short_decoder_weights8_128": {"mac": 128 * 38.7e6},
     "decoder_128": {"mac": 128 * 116.1e6},
     "decoder_1": {"mac": 116.1e6, "bytes": 116.1e6 * (0.5 + 2 / 32)},
     # trained ones, by bench/trained_export.py

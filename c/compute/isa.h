@@ -8,6 +8,7 @@
 #define ETUDE_COMPUTE_ISA_H_
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum etude_isa {
   ETUDE_ISA_AVX2,        /* with FMA and F16C, which every processor with AVX2 has */
@@ -54,6 +55,12 @@ bool etude_isa_has(etude_isa isa);
 #define ETUDE_NOINLINE
 #define ETUDE_INLINE static inline
 #define ETUDE_UNROLL
+#endif
+/* Ask for the line of memory `ahead` bytes from a place on, which need not be there. */
+#if defined(__GNUC__)
+#define ETUDE_PREFETCH(place, ahead) __builtin_prefetch((const void *)((uintptr_t)(place) + (ahead)))
+#else
+#define ETUDE_PREFETCH(place, ahead) ((void)0)
 #endif
 /* No turn of the loop reads what another one writes, though a result may lie over an argument, element on element. */
 #if defined(__clang__)

@@ -13,6 +13,7 @@ typedef float vec4 __attribute__((vector_size(16)));
 typedef float vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
 #define VEC_LOAD(from) ((vec) * (const vec4_unaligned *)(from))
 #define VEC_STORE(to, value) (*(vec4_unaligned *)(to) = (value))
+#define VEC_LOAD_BYTES(from) ((vec){(from)[0], (from)[1], (from)[2], (from)[3]})
 #define VEC_SPLAT(value) ((vec){value, value, value, value})
 #define VEC_SUM(value) (((value)[0] + (value)[1]) + ((value)[2] + (value)[3]))
 #define VEC_LOAD_PART(from, count) load_part_of_4(from, count)
@@ -48,6 +49,7 @@ ETUDE_INLINE void store_part_of_4(float *to, vec value, uint32_t count) {
 #else
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(to, value) (*(to) = (value))
+#define VEC_LOAD_BYTES(from) ((float)*(from))
 #define VEC_LOAD_PART(from, count) ((void)(count), *(from))
 #define VEC_STORE_PART(to, value, count) ((void)(count), *(to) = (value))
 #define VEC_SPLAT(value) (value)
@@ -81,7 +83,12 @@ ETUDE_INLINE ETUDE_TARGET_AVX2 __m256 even_of_16(__m256 a, __m256 b) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
 }
 
+ETUDE_INLINE ETUDE_TARGET_AVX2 __m256 widen_8(const int8_t *from) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)));
+}
+
 #define VEC_LOAD(from) _mm256_loadu_ps(from)
+#define VEC_LOAD_BYTES(from) widen_8(from)
 #define VEC_STORE(to, value) _mm256_storeu_ps(to, value)
 #define VEC_LOAD_PART(from, count) _mm256_maskload_ps(from, first_of_8(count))
 #define VEC_STORE_PART(to, value, count) _mm256_maskstore_ps(to, first_of_8(count), value)
@@ -102,7 +109,12 @@ ETUDE_INLINE ETUDE_TARGET_AVX512 __m512 even_of_32(__m512 a, __m512 b) {
   return _mm512_permutex2var_ps(a, even, b);
 }
 
+ETUDE_INLINE ETUDE_TARGET_AVX512 __m512 widen_16(const int8_t *from) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from)));
+}
+
 #define VEC_LOAD(from) _mm512_loadu_ps(from)
+#define VEC_LOAD_BYTES(from) widen_16(from)
 #define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
 #define VEC_LOAD_PART(from, count) _mm512_maskz_loadu_ps((__mmask16)((1u << (count)) - 1), from)
 #define VEC_STORE_PART(to, value, count) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (count)) - 1), value)

@@ -54,6 +54,7 @@ typedef struct etude_simd {
                      size_t depth);
   /* out[c] = sum over k of x[k] * w[c * w_row + k], for `cols` (1 … 4) values of c. */
   void (*dots)(float *out, const float *x, const float *w, size_t w_row, uint32_t cols, size_t depth);
+  void (*byte_dots)(float *out, const float *x, const int8_t *w, size_t w_row, uint32_t cols, size_t depth);
   void (*taps)(const etude_taps *taps);
   /* out[j] = in[j] * scale + shift; out may be in. The second takes a scale and a shift per element. */
   void (*affine)(float *out, const float *in, size_t count, float scale, float shift);

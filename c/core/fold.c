@@ -10,20 +10,27 @@
 /* Bytes that may be read and written for each that may be kept: instructions in a file may all read the same constant. */
 #define WORK_FACTOR 16u
 
-/* Results of one call, behind this header. */
+/* Results of one call, or what one prepared, behind this header. */
 typedef struct etude_folded {
   struct etude_folded *next;
-  size_t size; /* the header included */
+  size_t size;       /* the header included */
+  uint32_t replaced; /* bit i: of the call that prepared it, argument i is not read any more */
   bool needed;
 } etude_folded;
 
 enum { HEAD = ETUDE_ALIGN_UP(sizeof(etude_folded), ETUDE_MEMORY_ALIGNMENT) };
 
-typedef struct fold {
+static etude_folded *block_of(void *data) { return (etude_folded *)(void *)((uint8_t *)data - HEAD); }
+
+typedef struct etude_folding {
   etude_analysis *a;
-  uint8_t *written;  /* by value: how often it is a result, 2 = often or not to be folded */
   etude_folded **of; /* by tensor: where its data is */
+  uint32_t
+      *maker; /* by tensor: 1 + instruction that makes it of what never changes, and alone; 0 = none, or it has views */
+  uint8_t *written; /* by value: how often it is a result, 2 = often or not to be folded */
+  uint8_t *read;    /* by tensor: is it to be made for somebody who reads it? */
   uint64_t work;
+  bool viewed; /* the result that was looked at last has views */
 } fold;
 
 static void mark(fold *f, const etude_value *value, uint8_t times) {
@@ -53,13 +60,17 @@ static void mark_instruction(fold *f, const etude_instruction *instruction) {
   }
 }
 
-static bool is_constant(fold *f, const etude_value *value) {
+/* A constant; or, with `early`, what will be one once its maker has run. */
+static bool is_constant(fold *f, const etude_value *value, bool early) {
   if (value == NULL) return true;
-  if (value->tag == ETUDE_VALUE_TENSOR) return (value->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
+  if (value->tag == ETUDE_VALUE_TENSOR) {
+    return (value->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0 ||
+           (early && f->maker[value->as.tensor - f->a->method->tensors] != 0);
+  }
   if (f->written[value - f->a->method->values] != 0) return false;
   if (!etude_is_list(value) && value->tag != ETUDE_VALUE_INT_LIST) return true;
   for (uint32_t i = 0; i < value->count; ++i) {
-    if (f->a->steps == 0 || !is_constant(f, value->as.items[i])) return false;
+    if (f->a->steps == 0 || !is_constant(f, value->as.items[i], early)) return false;
     --f->a->steps;
   }
   return true;
@@ -81,6 +92,7 @@ static bool is_view_of(const etude_analysis *a, const etude_span *view, const et
 static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
   etude_analysis *a = f->a;
   const uint32_t count = a->method->tensor_count;
+  f->viewed = false;
   if (s->buffer == ETUDE_NEVER) return true;
   if (a->steps < count) return false;
   a->steps -= count;
@@ -97,6 +109,7 @@ static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
     if (view->offset != s->offset || view->size != s->size || view->moved || view->named ||
         f->written[etude_span_value(a, view)] != 0 || (tensor->flags & ETUDE_TENSOR_DYNAMIC) != 0)
       return false;
+    f->viewed = true;
     if (data == NULL) continue;
     tensor->data = data;
     tensor->capacity = s->size;
@@ -116,7 +129,7 @@ static bool result_size(fold *f, const etude_value *result, uint64_t *sum) {
   const etude_tensor *tensor = etude_span_tensor(f->a, s);
   if ((tensor->flags & not) != 0 || s->is_input || s->named || s->moved || s->base != NULL || s->in_place) return false;
   etude_checked_grow(sum, ETUDE_ALIGN_UP((uint64_t)s->size, ETUDE_MEMORY_ALIGNMENT));
-  return see_to_views(f, s, NULL);
+  return f->maker[s - f->a->spans] != 0 || see_to_views(f, s, NULL);
 }
 
 static bool is_cheap(const etude_kernel *kernel) {
@@ -132,10 +145,11 @@ static bool is_result(const etude_value *value, const etude_value *last, uint32_
   return value->count == 0 || memcmp(value->as.items, last->as.items, value->count * sizeof *value->as.items) == 0;
 }
 
-/* Can the call be folded? Then the bytes that its results take. */
-static bool can_fold(fold *f, const etude_instruction *call, uint64_t *size) {
+/* Can the call be folded? Then the bytes that its results take. With `early` whether it could be if what it reads was. */
+static bool can_fold(fold *f, const etude_instruction *call, bool early, uint64_t *size) {
   const etude_value *last = call->arg_count > 1 ? call->args[call->arg_count - 1] : NULL;
   uint64_t work = 0;
+  f->viewed = false;
   if (last == NULL || !is_cheap(f->a->method->operators[call->index].kernel)) return false;
   const uint32_t results = etude_is_list(last) ? last->count : 1;
   const uint32_t given = call->arg_count - 1;
@@ -147,7 +161,7 @@ static bool can_fold(fold *f, const etude_instruction *call, uint64_t *size) {
     reads -= results;
   }
   for (uint32_t i = 0; i < reads; ++i) {
-    if (!is_constant(f, call->args[i])) return false;
+    if (!is_constant(f, call->args[i], early)) return false;
     if (call->args[i]->tag == ETUDE_VALUE_TENSOR)
       etude_checked_grow(&work, etude_tensor_nbytes(call->args[i]->as.tensor));
   }
@@ -164,6 +178,7 @@ static bool can_fold(fold *f, const etude_instruction *call, uint64_t *size) {
       if (!result_size(f, last->as.items[i], size)) return false;
     }
   }
+  if (early) return true;
   etude_checked_grow(&work, *size);
   if (work > f->work || *size > f->a->method->constant_left) return false;
   f->work -= work;
@@ -191,7 +206,7 @@ static uint8_t *keep(fold *f, const etude_value *result, etude_folded *block, ui
   f->of[s - f->a->spans] = block;
   tensor->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
   tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_PLANNED | ETUDE_TENSOR_ALIAS);
-  (void)see_to_views(f, s, data);
+  if (f->maker[s - f->a->spans] == 0) (void)see_to_views(f, s, data);
   return data + ETUDE_ALIGN_UP(s->size, ETUDE_MEMORY_ALIGNMENT);
 }
 
@@ -215,6 +230,7 @@ static void run(fold *f, etude_instruction *call, uint64_t size) {
     return;
   }
   block->size = HEAD + (size_t)size;
+  block->replaced = 0;
   block->needed = false;
   block->next = method->folded;
   method->folded = block;
@@ -222,6 +238,12 @@ static void run(fold *f, etude_instruction *call, uint64_t size) {
   call->folded = true;
   at = (uint8_t *)block + HEAD;
   for (uint32_t i = 0; i < results; ++i) at = keep(f, result_at(last, i), block, at);
+}
+
+/* Does a call read its argument `index`, or does what it prepared stand for that? */
+static bool reads(const etude_instruction *call, uint32_t index) {
+  const etude_folded *kept = call->kept == NULL ? NULL : block_of(call->kept);
+  return kept == NULL || index >= 32 || (kept->replaced >> index & 1u) == 0;
 }
 
 static void need(fold *f, const etude_value *value) {
@@ -250,7 +272,7 @@ static void sweep(fold *f) {
     const etude_instruction *instruction = &method->instructions[i];
     for (uint32_t k = 0; !instruction->folded && k < instruction->arg_count; ++k) {
       const etude_value *value = instruction->args[k];
-      need(f, value);
+      if (reads(instruction, k)) need(f, value);
       for (uint32_t j = 0; etude_is_list(value) && j < value->count; ++j, f->a->steps -= f->a->steps > 0) {
         if (f->a->steps == 0) return; /* all is kept */
         need(f, value->as.items[j]);
@@ -263,20 +285,6 @@ static void sweep(fold *f) {
   free_unneeded(method);
 }
 
-static void fold_all(fold *f) {
-  etude_method *method = f->a->method;
-  for (uint32_t i = 0; i < method->input_count; ++i) mark_all(f, method->inputs[i].value, 2);
-  for (uint32_t i = 0; i < method->output_count; ++i) mark_all(f, method->outputs[i], 2);
-  for (uint32_t i = 0; i < method->instruction_count; ++i) mark_instruction(f, &method->instructions[i]);
-  if (f->a->steps == 0) return;
-  for (uint32_t i = 0; i < method->instruction_count; ++i) {
-    etude_instruction *call = &method->instructions[i];
-    uint64_t size;
-    if (call->kind == ETUDE_KERNEL_CALL && can_fold(f, call, &size)) run(f, call, size);
-  }
-  sweep(f);
-}
-
 /* ---- what kernels prepare ---- */
 
 void *etude_fold_keep(etude_method *method, size_t size) {
@@ -284,6 +292,7 @@ void *etude_fold_keep(etude_method *method, size_t size) {
   etude_folded *block = etude_alloc_block(&method->allocator, HEAD + size, NULL);
   if (block == NULL) return NULL;
   block->size = HEAD + size;
+  block->replaced = 0;
   block->needed = true;
   block->next = method->folded;
   method->folded = block;
@@ -292,28 +301,45 @@ void *etude_fold_keep(etude_method *method, size_t size) {
   return (uint8_t *)block + HEAD;
 }
 
+void etude_fold_replace(void *kept, uint32_t index) {
+  if (kept != NULL && index < 32) block_of(kept)->replaced |= 1u << index;
+}
+
+const etude_instruction *etude_fold_maker(const fold *f, const etude_tensor *tensor) {
+  const etude_method *method = f->a->method;
+  const uint32_t maker = f->maker[tensor - method->tensors];
+  return maker == 0 ? NULL : &method->instructions[maker - 1];
+}
+
+static void prepare(fold *f, etude_instruction *call) {
+  const etude_kernel_traits traits = etude_traits_of(f->a->method->operators[call->index].kernel);
+  if (traits.prepare == NULL) return;
+  etude_kernel_call prepare;
+  etude_kernel_call_init(&prepare, f->a->method, call, NULL);
+  prepare.keep = &call->kept;
+  prepare.folding = f;
+  traits.prepare(&prepare.ctx, (etude_value *const *)call->args, call->arg_count);
+  etude_scratch_reset(f->a->method);
+}
+
+/* What was prepared in place of arguments stays: they may not be there any more. */
 static void forget_all(etude_method *method) {
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     etude_instruction *call = &method->instructions[i];
-    if (call->kept != NULL) ((etude_folded *)(void *)((uint8_t *)call->kept - HEAD))->needed = false;
+    if (call->kept == NULL || block_of(call->kept)->replaced != 0) continue;
+    block_of(call->kept)->needed = false;
     call->kept = NULL;
   }
   free_unneeded(method);
 }
 
-static void prepare_all(etude_method *method) {
+static void prepare_all(fold *f) {
+  etude_method *method = f->a->method;
   const size_t told = method->scratch_need;
   etude_scratch_set_data(method, NULL, ETUDE_NO_DATA);
   for (uint32_t i = 0; i < method->instruction_count && method->constant_left > 0; ++i) {
     etude_instruction *call = &method->instructions[i];
-    if (call->kind != ETUDE_KERNEL_CALL || call->folded || call->kept != NULL) continue;
-    const etude_kernel_traits traits = etude_traits_of(method->operators[call->index].kernel);
-    if (traits.prepare == NULL) continue;
-    etude_kernel_call prepare;
-    etude_kernel_call_init(&prepare, method, call, NULL);
-    prepare.keep = &call->kept;
-    traits.prepare(&prepare.ctx, (etude_value *const *)call->args, call->arg_count);
-    etude_scratch_reset(method);
+    if (call->kind == ETUDE_KERNEL_CALL && !call->folded && call->kept == NULL) prepare(f, call);
   }
   etude_scratch_set_data(method, ETUDE_NO_DATA, NULL);
   /* What was prepared may be used in ways that take more scratch memory, which comes out of the same budget. */
@@ -322,17 +348,114 @@ static void prepare_all(etude_method *method) {
   method->scratch_need = told;
 }
 
+/* ---- all of it ---- */
+
+/* Finds the calls that can be folded, so that those which prepare may ask where an argument comes from. */
+static void find_makers(fold *f) {
+  etude_method *method = f->a->method;
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    const etude_instruction *call = &method->instructions[i];
+    uint64_t size;
+    if (call->kind != ETUDE_KERNEL_CALL || !can_fold(f, call, true, &size) || f->viewed) continue;
+    const etude_span *s = etude_span_of(f->a, call->args[call->arg_count - 1]);
+    if (s != NULL) f->maker[s - f->a->spans] = i + 1;
+  }
+}
+
+static bool is_made(const fold *f, const etude_value *value) {
+  return value != NULL && value->tag == ETUDE_VALUE_TENSOR && f->maker[value->as.tensor - f->a->method->tensors] != 0;
+}
+
+/* Lets calls prepare that read what is not made yet: it need not be if they all can do without it. */
+static void prepare_early(fold *f) {
+  etude_method *method = f->a->method;
+  etude_scratch_set_data(method, NULL, ETUDE_NO_DATA);
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    etude_instruction *call = &method->instructions[i];
+    bool takes = false;
+    if (call->kind != ETUDE_KERNEL_CALL || is_cheap(method->operators[call->index].kernel)) continue;
+    for (uint32_t k = 0; k + 1 < call->arg_count; ++k) takes = takes || is_made(f, call->args[k]);
+    if (takes) prepare(f, call);
+  }
+  etude_scratch_set_data(method, ETUDE_NO_DATA, NULL);
+}
+
+static void mark_read(fold *f, const etude_value *value) {
+  if (value != NULL && value->tag == ETUDE_VALUE_TENSOR) f->read[value->as.tensor - f->a->method->tensors] = 1;
+}
+
+/* Marks what is read by those that are not folded, and by those that are and are read themselves. */
+static void find_readers(fold *f) {
+  etude_method *method = f->a->method;
+  for (uint32_t i = method->instruction_count; i-- > 0;) { /* results are made before they are read */
+    const etude_instruction *call = &method->instructions[i];
+    const uint32_t count = call->arg_count;
+    const etude_value *last = call->kind == ETUDE_KERNEL_CALL && count > 0 ? call->args[count - 1] : NULL;
+    if (last != NULL && is_made(f, last) && f->maker[last->as.tensor - method->tensors] == i + 1 &&
+        f->read[last->as.tensor - method->tensors] == 0)
+      continue;
+    for (uint32_t k = 0; k < count; ++k) {
+      const etude_value *value = call->args[k];
+      if (value == NULL || value == last || !reads(call, k)) continue;
+      mark_read(f, value);
+      for (uint32_t j = 0; etude_is_list(value) && j < value->count; ++j, f->a->steps -= f->a->steps > 0) {
+        if (f->a->steps == 0) return;
+        mark_read(f, value->as.items[j]);
+      }
+    }
+  }
+}
+
+/* A call whose result nobody reads is left out. */
+static bool leave_out(fold *f, etude_instruction *call, uint32_t index) {
+  const etude_value *last = call->arg_count > 0 ? call->args[call->arg_count - 1] : NULL;
+  if (last == NULL || f->a->jumps || f->a->steps == 0 || !is_made(f, last)) return false;
+  etude_tensor *tensor = last->as.tensor;
+  const size_t at = (size_t)(tensor - f->a->method->tensors);
+  if (f->maker[at] != index + 1 || f->read[at] != 0) return false;
+  call->folded = true;
+  tensor->data = NULL;
+  tensor->capacity = 0;
+  tensor->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
+  tensor->flags &= (uint16_t)~(uint32_t)ETUDE_TENSOR_PLANNED;
+  return true;
+}
+
+static void fold_all(fold *f) {
+  etude_method *method = f->a->method;
+  for (uint32_t i = 0; i < method->input_count; ++i) mark_all(f, method->inputs[i].value, 2);
+  for (uint32_t i = 0; i < method->output_count; ++i) mark_all(f, method->outputs[i], 2);
+  for (uint32_t i = 0; i < method->instruction_count; ++i) mark_instruction(f, &method->instructions[i]);
+  if (f->a->steps == 0) return;
+  find_makers(f);
+  prepare_early(f);
+  find_readers(f);
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    etude_instruction *call = &method->instructions[i];
+    uint64_t size;
+    if (call->kind != ETUDE_KERNEL_CALL || leave_out(f, call, i)) continue;
+    if (can_fold(f, call, false, &size)) run(f, call, size);
+  }
+  sweep(f);
+}
+
 etude_status etude_fold(etude_analysis *a) {
   etude_method *method = a->method;
   const uint64_t limit = method->constant_left;
-  fold f = {a, NULL, NULL, limit > UINT64_MAX / WORK_FACTOR ? UINT64_MAX : limit * WORK_FACTOR};
+  fold f;
+  memset(&f, 0, sizeof f);
+  f.a = a;
+  f.work = limit > UINT64_MAX / WORK_FACTOR ? UINT64_MAX : limit * WORK_FACTOR;
   if (limit == 0) return ETUDE_OK;
-  const size_t pointers = method->tensor_count * sizeof *f.of, size = pointers + method->value_count;
+  const size_t tensors = method->tensor_count;
+  const size_t size = tensors * (sizeof *f.of + sizeof *f.maker + sizeof *f.read) + method->value_count;
   f.of = etude_alloc_zeros(&method->allocator, size, a->plan->error);
   if (f.of == NULL) return ETUDE_OUT_OF_MEMORY;
-  f.written = (uint8_t *)f.of + pointers;
+  f.maker = (uint32_t *)(void *)(f.of + tensors);
+  f.read = (uint8_t *)(f.maker + tensors);
+  f.written = f.read + tensors;
   fold_all(&f);
-  prepare_all(method);
+  prepare_all(&f);
   etude_scratch_free(method); /* its size is another one from here on */
   etude_release(&method->allocator, f.of, size);
   return ETUDE_OK;

@@ -9,13 +9,20 @@
 /*
  * Run the calls whose arguments are in the file, or results of such calls, and whose kernels say that this is cheap
  * (ETUDE_KERNEL_LINEAR). Their results get memory of their own, ETUDE_TENSOR_CONSTANT, and none that is planned; results
- * that then nobody reads are freed. Other calls may then prepare. As much is kept as the caller lets (`constant_left`); a call that fails is left to
- * fail when it is executed. ETUDE_OUT_OF_MEMORY only for want of temporary memory.
+ * that nobody reads are freed, or not computed to begin with. Other calls may prepare, before and after that. As much is
+ * kept as the caller lets (`constant_left`); a call that fails is left to fail when it is executed. ETUDE_OUT_OF_MEMORY only for want of temporary memory.
  */
 etude_status etude_fold(etude_analysis *a);
 
 /* Memory of the same account for what a kernel prepares, freed with the rest; NULL where there is none. */
 void *etude_fold_keep(etude_method *method, size_t size);
+
+/* The call that keeps does not read its argument `index` any more. */
+void etude_fold_replace(void *kept, uint32_t index);
+
+/* The call that makes a tensor of what never changes; NULL where there is none. */
+typedef struct etude_folding etude_folding;
+const etude_instruction *etude_fold_maker(const etude_folding *folding, const etude_tensor *tensor);
 
 void etude_fold_free(etude_method *method);
 #else

@@ -70,7 +70,7 @@ void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   void *data = etude_method_scratch(call_of(ctx)->method, size);
   if (data == NULL)
     etude_error_set(call_of(ctx)->error, ETUDE_OUT_OF_MEMORY,
-                    "%z bytes of scratch memory are needed, and can't be had within memory_limit", size);
+                    "%z bytes of scratch memory can't be had within memory_limit", size);
   return data;
 }
 
@@ -82,6 +82,20 @@ void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
 }
 
 const void *etude_kernel_kept(const etude_kernel_context *ctx) { return call_of(ctx)->instruction->kept; }
+
+void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index) {
+  if (call_of(ctx)->keep != NULL) etude_fold_replace(*call_of(ctx)->keep, index);
+}
+
+const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
+                                etude_value *const **out_args, uint32_t *out_arg_count) {
+  const etude_kernel_call *call = call_of(ctx);
+  const etude_instruction *maker = call->folding == NULL ? NULL : etude_fold_maker(call->folding, tensor);
+  if (maker == NULL) return NULL;
+  *out_args = (etude_value *const *)maker->args;
+  *out_arg_count = maker->arg_count;
+  return call->method->operators[maker->index].kernel->name;
+}
 #else
 void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
   (void)ctx;
@@ -91,6 +105,20 @@ void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
 
 const void *etude_kernel_kept(const etude_kernel_context *ctx) {
   (void)ctx;
+  return NULL;
+}
+
+void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index) {
+  (void)ctx;
+  (void)index;
+}
+
+const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
+                                etude_value *const **out_args, uint32_t *out_arg_count) {
+  (void)ctx;
+  (void)tensor;
+  (void)out_args;
+  (void)out_arg_count;
   return NULL;
 }
 #endif

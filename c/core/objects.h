@@ -266,8 +266,11 @@ typedef struct etude_kernel_call {
   const etude_instruction *instruction;
   etude_method *method; /* gives memory */
   etude_error *error;
-  void **keep;   /* not NULL: the kernel prepares what it keeps here */
   size_t *asked; /* not NULL: the kernel is only asked how many bytes of scratch memory it takes */
+#ifndef ETUDE_NO_FOLDING
+  void **keep;                         /* not NULL: the kernel prepares what it keeps here */
+  const struct etude_folding *folding; /* not NULL: knows what is made at load (fold.h) */
+#endif
 } etude_kernel_call;
 
 static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method *method,
@@ -279,8 +282,11 @@ static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method 
   call->instruction = instruction;
   call->method = method;
   call->error = error;
-  call->keep = NULL;
   call->asked = NULL;
+#ifndef ETUDE_NO_FOLDING
+  call->keep = NULL;
+  call->folding = NULL;
+#endif
 }
 
 /* Run a kernel; the caller resets scratch memory. */

@@ -5,11 +5,16 @@
 #include "gemm.h"
 
 #include "complexmath.h"
+#include "compute/isa.h"
+#include "compute/rows.h"
 #include "compute/simd.h"
+#include "compute/words.h"
 #include "dtype.h"
 
 /* From here on a is read often enough for packing b to pay. */
 #define PACK_ROWS 24u
+/* Blocks end at multiples of this, so that loops along the depth go by whole vectors. */
+#define DEPTH_STEP 64u
 /* Where the product is shallow, blocks are so many times as wide, so that rows of the result are written in longer runs. */
 #define MOST_WIDER 8u
 /* Multiplications that are worth a task. */
@@ -19,6 +24,8 @@
 /* Up to this many rows, dot products of at least this depth beat packing a transposed b. */
 #define DOT_ROWS 12u
 #define DOT_DEPTH 128u
+/* The same where b is int8, which is widened anew for each row. */
+#define BYTE_DOT_ROWS 4u
 /* Columns per unit for a product with a vector. */
 #define VECTOR_COLS 512u
 
@@ -125,6 +132,23 @@ static void pack_columns(const float *from, size_t from_col, size_t depth, size_
   }
 }
 
+/* Columns of int8, each by its scale: the floats that dequantising makes. The block that comes next is asked for, as
+   its columns lie apart. */
+static void pack_bytes(const etude_gemm *g, const etude_gemm_block *block, float *out, size_t out_row) {
+  enum { COLS = 16, LINE = 64 };
+  const etude_rows *rows = etude_rows_select();
+  float floats[COLS * ETUDE_GEMM_DEPTH];
+  for (size_t j0 = 0; j0 < block->cols; j0 += COLS) {
+    const size_t cols = smaller(block->cols - j0, COLS);
+    for (size_t j = 0; j < cols; ++j) {
+      const uint8_t *from = element(&g->b, block->batch, block->k, block->j + j0 + j);
+      for (size_t k = 0; k < block->depth; k += LINE) ETUDE_PREFETCH(from + k, block->depth);
+      rows->dequantize_signed(floats + j * block->depth, from, block->depth, 0, g->b_scales[block->j + j0 + j]);
+    }
+    etude_transpose_words(out + j0, (ptrdiff_t)out_row, floats, (ptrdiff_t)block->depth, block->depth, cols);
+  }
+}
+
 static void pack_matrix(const etude_gemm *g, const etude_gemm_block *block, float *out, size_t out_row) {
   const etude_matrix *b = &g->b;
   if (b->dtype == ETUDE_FLOAT && b->row == 1) {
@@ -145,6 +169,8 @@ static void pack_b(const etude_gemm *g, const etude_gemm_block *block, float *ou
   if (block->depth == 0) return;
   if (g->pack != NULL) {
     g->pack(g->pack_arg, block, out, out_row);
+  } else if (g->b_scales != NULL) {
+    pack_bytes(g, block, out, out_row);
   } else {
     pack_matrix(g, block, out, out_row);
   }
@@ -227,17 +253,19 @@ static void run_block(const plan *p, const etude_gemm_block *block, size_t i0, s
 
 static void unit_blocked(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
                          float *scratch) {
-  const size_t blocks = p->g->k == 0 ? 1 : divide_up(p->g->k, p->depth);
+  const size_t whole = p->g->k, blocks = whole == 0 ? 1 : divide_up(whole, p->depth);
+  const size_t step = smaller(divide_up(divide_up(whole, blocks), DEPTH_STEP) * DEPTH_STEP, p->depth);
   etude_gemm_block block;
   block.batch[0] = batch[0];
   block.batch[1] = batch[1];
   block.j = j0;
   block.cols = cols;
-  for (size_t b = 0; b < blocks; ++b) {
-    block.k = b * p->g->k / blocks;
-    block.depth = (b + 1) * p->g->k / blocks - block.k;
+  block.k = 0;
+  do {
+    block.depth = smaller(step, whole - block.k);
     run_block(p, &block, i0, rows, scratch);
-  }
+    block.k += block.depth;
+  } while (block.k < whole);
 }
 
 /* ---- products with one row, or few of them ---- */
@@ -258,7 +286,7 @@ static void unit_vector(const plan *p, const size_t batch[2], size_t i0, size_t 
                       g->b.row, g->k);
 }
 
-/* Few rows of a, columns of b dense. */
+/* Few rows of a, columns of b dense; of floats, or of int8. */
 static void unit_dots(const plan *p, const size_t batch[2], size_t i0, size_t rows, size_t j0, size_t cols,
                       float *scratch) {
   const etude_gemm *g = p->g;
@@ -267,7 +295,13 @@ static void unit_dots(const plan *p, const size_t batch[2], size_t i0, size_t ro
     const uint32_t count = j0 + cols - j < 4 ? (uint32_t)(j0 + cols - j) : 4;
     for (size_t i = i0; i < i0 + rows; ++i) {
       float results[4];
-      p->simd->dots(results, element(&g->a, batch, i, 0), element(&g->b, batch, 0, j), g->b.col, count, g->k);
+      const void *x = element(&g->a, batch, i, 0), *w = element(&g->b, batch, 0, j);
+      if (g->b_scales != NULL) {
+        p->simd->byte_dots(results, x, w, g->b.col, count, g->k);
+        for (uint32_t c = 0; c < count; ++c) results[c] *= g->b_scales[j + c];
+      } else {
+        p->simd->dots(results, x, w, g->b.col, count, g->k);
+      }
       for (uint32_t c = 0; c < count; ++c) {
         const float base = g->base.data == NULL ? 0.0f : *(const float *)element(&g->base, batch, i, j + c);
         *(float *)element(&g->c, batch, i, j + c) = base + (float)g->alpha.d * results[c];
@@ -302,12 +336,13 @@ static void run_task(void *arg, size_t index, size_t worker) {
 static void choose_method(plan *p) {
   const etude_gemm *g = p->g;
   const bool plain = g->pack == NULL && g->a_inner == 0 && g->c.dtype == ETUDE_FLOAT && g->k != 0;
-  if (plain && g->m == 1 && g->b.col == 1 && g->c.col == 1) {
+  const size_t dot_rows = g->b_scales != NULL ? BYTE_DOT_ROWS : g->k < DOT_DEPTH ? 2 : DOT_ROWS;
+  if (plain && g->m == 1 && g->b.col == 1 && g->c.col == 1 && g->b_scales == NULL) {
     p->run = unit_vector;
     p->unit_cols = VECTOR_COLS;
     return;
   }
-  if (plain && g->m <= (g->k < DOT_DEPTH ? 2 : DOT_ROWS) && g->b.row == 1 && g->a.col == 1) {
+  if (plain && g->m <= dot_rows && g->b.row == 1 && g->a.col == 1) {
     p->run = unit_dots;
     return;
   }
@@ -501,7 +536,7 @@ static void transpose(etude_matrix *matrix) {
 static void flip(etude_gemm *g) {
   const etude_matrix a = g->a;
   const size_t m = g->m;
-  if (g->pack != NULL || g->a_inner != 0 || g->m == 1) return;
+  if (g->pack != NULL || g->a_inner != 0 || g->b_scales != NULL || g->m == 1) return;
   if (g->n != 1 && (g->c.col == 1 || g->c.row != 1)) return;
   g->a = g->b;
   g->b = a;

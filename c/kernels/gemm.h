@@ -36,6 +36,8 @@ typedef struct etude_gemm {
   size_t batches[2];
   etude_matrix a, b, base, c;
   etude_scalar alpha, beta;
+  /* Not NULL: the elements of b are int8, each column to be multiplied by a scale, and its rows are adjacent. Only for float. */
+  const float *b_scales;
   /* Column k of `a` stands at (k / a_inner) * a_outer + (k % a_inner) * a.col; a_inner 0 means k * a.col. */
   size_t a_inner, a_outer;
   /* Where b is not a matrix in memory: writes a block row by row, `out_row` floats apart. Runs on any thread.

@@ -2,6 +2,7 @@
 #include "args.h"
 #include "convolution.h"
 #include "etude/builtin.h"
+#include "matmul.h"
 
 #ifndef ETUDE_KERNEL_LIST
 #define ETUDE_OPERATOR(name, function) KERNEL(function);
@@ -40,6 +41,12 @@ TRAITS(numbers, NUMBERS)
 const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask, NULL};
 const etude_kernel_traits etude_convolution_traits = {
     (uint32_t)sizeof(etude_kernel_traits), 0, FLOATS | WHOLE, 0, etude_kernel_ask, etude_convolution_prepare};
+#define PRODUCT_TRAITS(name)                                                                           \
+  const etude_kernel_traits etude_product_##name = {                                                   \
+      (uint32_t)sizeof(etude_kernel_traits), 0, NUMBERS, 0, etude_kernel_ask, etude_##name##_prepare};
+PRODUCT_TRAITS(linear)
+PRODUCT_TRAITS(mm)
+PRODUCT_TRAITS(addmm)
 #ifdef ETUDE_KERNEL_LIST
 #include ETUDE_KERNEL_LIST /* made of the list that the build was given */
 #else

@@ -1,8 +1,11 @@
 /* Products of matrices: checks, and a description for gemm.c. Matrices may have any dim order. The base that addmm
  * and its like add broadcasts to the result. All tensors have one dtype, which is any real or complex one but bool.
  */
+#include "matmul.h"
+
 #include <string.h>
 
+#include "byte_weights.h"
 #include "complexmath.h"
 #include "dtype.h"
 #include "gemm.h"
@@ -52,10 +55,11 @@ static etude_status broadcast(etude_kernel_context *ctx, const etude_tensor *bas
   return ETUDE_OK;
 }
 
-/* out = beta * base + alpha * a b (the integer parts of the factors, for integers), for matrices (rank 2) or batches of them (rank 3). `base` may be NULL. */
+/* out = beta * base + alpha * a b (the integer parts of the factors, for integers), for matrices (rank 2) or batches of them (rank 3). `base` may be NULL; `bytes`
+   are not where they stand for b. */
 static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, const etude_tensor *b,
-                            const etude_tensor *base, const etude_scalar *beta, const etude_scalar *alpha,
-                            etude_tensor *out, uint32_t rank) {
+                            const etude_byte_weights *bytes, const etude_tensor *base, const etude_scalar *beta,
+                            const etude_scalar *alpha, etude_tensor *out, uint32_t rank) {
   int32_t sizes[3];
   etude_gemm g;
   if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
@@ -72,6 +76,7 @@ static etude_status product(etude_kernel_context *ctx, const etude_tensor *a, co
   g.a = matrix_of(a);
   g.b = matrix_of(b);
   g.c = matrix_of(out);
+  etude_byte_weights_use(bytes, &g);
   if (base != NULL) {
     TRY(check_dtype(ctx, base, a->scalar_type));
     if (etude_dtype_is_int(a->scalar_type)) { /* floats become inf */
@@ -97,25 +102,27 @@ static etude_status get_factors(etude_kernel_context *ctx, etude_value *const *a
 
 static etude_status multiply(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, uint32_t rank) {
   etude_tensor *a, *b, *out;
+  const etude_byte_weights *bytes;
   TRY(etude_arg_count(ctx, arg_count, 4));
   TRY(etude_arg_tensor(ctx, args, 0, &a));
-  TRY(etude_arg_tensor(ctx, args, 1, &b));
+  TRY(etude_byte_weights_get(ctx, args, 1, &b, &bytes));
   TRY(etude_arg_out(ctx, args, 2, &out));
-  return product(ctx, a, b, NULL, NULL, NULL, out, rank);
+  return product(ctx, a, b, bytes, NULL, NULL, NULL, out, rank);
 }
 
 static etude_status multiply_add(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count,
                                  uint32_t rank) {
   etude_tensor *base, *a, *b, *out;
+  const etude_byte_weights *bytes;
   etude_scalar beta, alpha;
   TRY(etude_arg_count(ctx, arg_count, 7));
   TRY(etude_arg_tensor(ctx, args, 0, &base));
   TRY(etude_arg_tensor(ctx, args, 1, &a));
-  TRY(etude_arg_tensor(ctx, args, 2, &b));
+  TRY(etude_byte_weights_get(ctx, args, 2, &b, &bytes));
   TRY(etude_arg_scalar(ctx, args, 3, &beta));
   TRY(etude_arg_scalar(ctx, args, 4, &alpha));
   TRY(etude_arg_out(ctx, args, 5, &out));
-  return product(ctx, a, b, base, &beta, &alpha, out, rank);
+  return product(ctx, a, b, bytes, base, &beta, &alpha, out, rank);
 }
 
 KERNEL(etude_aten_mm_out) { return multiply(ctx, args, arg_count, 2); }
@@ -292,11 +299,12 @@ static etude_status check_linear(etude_kernel_context *ctx, const etude_tensor *
 
 KERNEL(etude_aten_linear_out) {
   etude_tensor *in, *weight, *bias, *out;
+  const etude_byte_weights *bytes;
   int32_t sizes[ETUDE_MAX_RANK];
   etude_gemm g;
   TRY(etude_arg_count(ctx, arg_count, 5));
   TRY(etude_arg_tensor(ctx, args, 0, &in));
-  TRY(etude_arg_tensor(ctx, args, 1, &weight));
+  TRY(etude_byte_weights_get(ctx, args, 1, &weight, &bytes));
   TRY(etude_arg_tensor_or_none(ctx, args, 2, &bias));
   TRY(etude_arg_out(ctx, args, 3, &out));
   TRY(check_linear(ctx, in, weight, bias));
@@ -314,6 +322,7 @@ KERNEL(etude_aten_linear_out) {
   g.b.data = weight->data;
   g.b.row = (size_t)weight->strides[1];
   g.b.col = (size_t)weight->strides[0];
+  etude_byte_weights_use(bytes, &g);
   if (bias != NULL) {
     g.base.data = bias->data;
     g.base.col = bias->rank == 1 && bias->sizes[0] != 1 ? (size_t)bias->strides[0] : 0;
@@ -322,4 +331,18 @@ KERNEL(etude_aten_linear_out) {
     return etude_kernel_fail(ctx, ETUDE_NOT_SUPPORTED, "linear from %T to %T in these dim orders", in, out);
   }
   return etude_gemm_run(ctx, &g);
+}
+
+/* ---- int8 weights ---- */
+
+void etude_linear_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  if (!ETUDE_SMALL && arg_count == 5) etude_byte_weights_prepare(ctx, args, 1, true);
+}
+
+void etude_mm_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  if (!ETUDE_SMALL && arg_count == 4) etude_byte_weights_prepare(ctx, args, 1, false);
+}
+
+void etude_addmm_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  if (!ETUDE_SMALL && arg_count == 7) etude_byte_weights_prepare(ctx, args, 2, false);
 }

@@ -69,9 +69,9 @@ typedef struct etude_kernel_traits {
   size_t (*scratch_need)(const etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 
   /**
-   * Optional. Called once for a call when its method is loaded, where ::etude_method_config.constant_limit leaves memory: the
+   * Optional. Called for a call when its method is loaded, where ::etude_method_config.constant_limit leaves memory: the
    * kernel may make something of arguments that never change (::ETUDE_TENSOR_CONSTANT), such as packed weights, and keep
-   * it (::etude_kernel_keep). Other tensors have no data, and their largest sizes; nothing may be written or resized.
+   * it (::etude_kernel_keep). It may be called again where it kept nothing. Other tensors have no data, and their largest sizes; nothing may be written or resized.
    */
   void (*prepare)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 } etude_kernel_traits;
@@ -115,6 +115,20 @@ ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
  * where ::etude_method_config.constant_limit or the method's memory leave no room for it.
  */
 ETUDE_API void *etude_kernel_keep(etude_kernel_context *ctx, size_t size);
+
+/**
+ * For `prepare` alone, of a tensor argument: the operator whose result it is, where that is called with what never changes,
+ * at load or not at all, and its arguments, which are valid until `prepare` returns. NULL where there is none: then it is in
+ * the file, or changes. Such a tensor may have no data yet.
+ */
+ETUDE_API const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
+                                          etude_value *const **out_args, uint32_t *out_arg_count);
+
+/**
+ * For `prepare` alone, after ::etude_kernel_keep: the call does not read the data of argument @p index (below 32) any more,
+ * which need not be there from then on. So a weight that was dequantised at load need not be.
+ */
+ETUDE_API void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index);
 
 /** What `prepare` kept for this call; NULL where it kept nothing. */
 ETUDE_API const void *etude_kernel_kept(const etude_kernel_context *ctx);

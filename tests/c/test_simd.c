@@ -86,6 +86,19 @@ static void check_products(const etude_simd *simd) {
     }
     CHECK(is_near((double)dots[c], sum, size));
   }
+  int8_t *bytes = malloc(4 * count);
+  if (bytes == NULL) abort();
+  for (size_t i = 0; i < 4 * count; ++i) bytes[i] = (int8_t)((int)draw(256) - 128);
+  simd->byte_dots(dots, before, bytes, count, cols, count);
+  for (uint32_t c = 0; c < cols; ++c) {
+    double sum = 0, size = 0;
+    for (size_t k = 0; k < count; ++k) {
+      sum += (double)before[k] * (double)bytes[c * count + k];
+      size += fabs((double)before[k] * (double)bytes[c * count + k]);
+    }
+    CHECK(is_near((double)dots[c], sum, size));
+  }
+  free(bytes);
   free(x);
   free(b);
   free(y);

@@ -233,6 +233,20 @@ const void *etude_kernel_kept(const etude_kernel_context *ctx) {
   return NULL;
 }
 
+const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
+                                etude_value *const **out_args, uint32_t *out_arg_count) {
+  (void)ctx;
+  (void)tensor;
+  (void)out_args;
+  (void)out_arg_count;
+  return NULL;
+}
+
+void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index) {
+  (void)ctx;
+  (void)index;
+}
+
 etude_status etude_kernel_work(etude_kernel_context *ctx, uint64_t amount) {
   (void)ctx;
   (void)amount;

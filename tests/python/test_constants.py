@@ -144,3 +144,102 @@ def test_packed_weights_stay_within_the_memory_limit(room):
     method = program.load_method("forward", memory_limit=need + room, constant_limit=1 << 30)
     np.testing.assert_allclose(method(IMAGE)[0], convolved(IMAGE, BIAS), rtol=1e-4, atol=1e-4)
     assert method.memory.total <= need + room
+
+
+# ---- int8 weights ----
+
+Q = RANDOM.integers(-128, 128, (416, 352)).astype(np.int8)  # [outputs, inputs]
+SCALES = RANDOM.uniform(0.001, 0.02, len(Q)).astype(np.float32)
+DEQUANTIZED = Q.astype(np.float64) * SCALES[:, None].astype(np.float64)
+OFFSETS = RANDOM.standard_normal(len(Q)).astype(np.float32)
+FLOAT_BYTES = 4 * Q.size
+
+
+def int8_weight(m, *, channel=True, q=Q, zero=0, axis=0):
+    args = (m.constant(SCALES), m.constant(np.full(len(SCALES), zero)), axis) if channel else (0.0123, zero)
+    name = "per_channel.out" if channel else "per_tensor.out"
+    return m.call(f"quantized_decomposed::dequantize_{name}", m.constant(q), *args, -128, 127, "int8")
+
+
+def transposed(m, w, how):
+    return {
+        "permute": lambda: m.call("aten::permute_copy.out", w, [1, 0]),
+        "transpose": lambda: m.call("aten::transpose_copy.int_out", w, 0, -1),
+        "t": lambda: m.call("aten::t_copy.out", w),
+    }[how]()
+
+
+def multiplied(m, x, w, operator, how="permute"):
+    if operator == "linear":
+        return m.call("aten::linear.out", x, w, m.constant(OFFSETS))
+    if operator == "mm":
+        return m.call("aten::mm.out", x, transposed(m, w, how))
+    return m.call("aten::addmm.out", m.constant(OFFSETS), x, transposed(m, w, how), beta=2, alpha=0.5)
+
+
+def expected(x, operator, weights):
+    product = x.astype(np.float64) @ weights.T
+    return {"linear": product + OFFSETS, "mm": product, "addmm": 2 * OFFSETS.astype(np.float64) + 0.5 * product}[operator]
+
+
+def int8_program(rows, operator, how="permute", **weight):
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x = m.input(np.float32, (rows, Q.shape[1]))
+    m.output(multiplied(m, x, int8_weight(m, **weight), operator, how))
+    return b.to_bytes()
+
+
+def check_int8(method, rows, operator, weights):
+    x = RANDOM.standard_normal((rows, Q.shape[1])).astype(np.float32)
+    np.testing.assert_allclose(method(x)[0], expected(x, operator, weights), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("channel", [True, False], ids=["channel", "tensor"])
+@pytest.mark.parametrize(("operator", "how"), [("linear", ""), ("mm", "permute"), ("addmm", "transpose"), ("addmm", "t")])
+def test_int8_weights_are_multiplied_as_they_are(operator, how, channel):
+    weights = DEQUANTIZED if channel else Q * np.float64(np.float32(0.0123))
+    for rows in (1, 3, 4, 5, 33):
+        method = loaded(int8_program(rows, operator, how, channel=channel), 1 << 20)
+        assert 0 < method.memory.constants < 4 * len(Q) + 256  # scales alone
+        assert method.memory.planned < FLOAT_BYTES
+        check_int8(method, rows, operator, weights)
+        check_int8(loaded(int8_program(rows, operator, how, channel=channel), 0), rows, operator, weights)
+
+
+def test_the_float_form_of_int8_weights_takes_none_of_the_budget():
+    method = loaded(int8_program(2, "linear"), 4 * len(Q) + 64)
+    assert 0 < method.memory.constants < 4 * len(Q) + 256
+    check_int8(method, 2, "linear", DEQUANTIZED)
+
+
+def test_int8_weights_that_somebody_else_reads_are_dequantised_too():
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x, w = m.input(np.float32, (2, Q.shape[1])), int8_weight(m)
+    sums = m.call("aten::sum.IntList_out", w, [1])
+    m.output(multiplied(m, x, w, "linear"), m.call("aten::add.out", sums, m.input(np.float32, ())))
+    method = loaded(b.to_bytes(), 1 << 22)
+    values = RANDOM.standard_normal((2, Q.shape[1])).astype(np.float32)
+    product, sums = method(values, np.float32(1))
+    np.testing.assert_allclose(product, expected(values, "linear", DEQUANTIZED), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(sums, DEQUANTIZED.sum(1) + 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weight", [{"zero": 3}, {"channel": False, "zero": -1}], ids=["channel", "tensor"])
+def test_weights_with_zero_points_are_dequantised(weight):
+    scales = SCALES[:, None] if weight.get("channel", True) else np.float32(0.0123)
+    method = loaded(int8_program(3, "addmm", **weight), 1 << 22)
+    assert method.memory.constants >= FLOAT_BYTES
+    check_int8(method, 3, "addmm", (Q.astype(np.float64) - weight["zero"]) * scales)
+
+
+def test_scales_of_inputs_are_not_those_of_outputs():
+    square = RANDOM.integers(-128, 128, (len(Q), len(Q))).astype(np.int8)
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x = m.input(np.float32, (2, len(Q)))
+    m.output(multiplied(m, x, int8_weight(m, q=square, axis=1), "mm"))
+    values = RANDOM.standard_normal((2, len(Q))).astype(np.float32)
+    weights = square.astype(np.float64) * SCALES
+    np.testing.assert_allclose(loaded(b.to_bytes(), 1 << 22)(values)[0], values @ weights.T, rtol=2e-5, atol=1e-4)

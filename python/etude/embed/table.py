@@ -22,7 +22,13 @@ DTYPES = {
     "complex128": 10, "bool": 11, "bfloat16": 15, "bits16": 22, "uint16": 27, "uint32": 28, "uint64": 29,
 }  # fmt: skip
 
-_PREPARED = "etude_convolution_traits"
+#: Traits of kernels that prepare constant arguments, and the function that does.
+_PREPARED = {
+    "etude_convolution_traits": "etude_convolution_prepare",
+    "etude_product_addmm": "etude_addmm_prepare",
+    "etude_product_linear": "etude_linear_prepare",
+    "etude_product_mm": "etude_mm_prepare",
+}
 
 
 class Kernel(NamedTuple):
@@ -87,13 +93,13 @@ def write_table(kernels: Iterable[Kernel], masks: Mapping[str, int]) -> str:
     traits, rows = [], []
     for kernel in kernels:
         own = kernel.traits
-        if own and own != _PREPARED and not own.startswith(("etude_linear_", "etude_asked", "etude_of_")):
+        if own and own not in _PREPARED and not own.startswith(("etude_linear_", "etude_asked", "etude_of_")):
             rows.append(f'    {{"{kernel.operator}", {kernel.function}, &{own}}},\n')
             continue
         linear = own.startswith("etude_linear_") if own else kernel.linear
         flags = "ETUDE_KERNEL_LINEAR" if linear else "0"
-        asked = "etude_kernel_ask" if own.startswith("etude_asked") or own == _PREPARED else "NULL"
-        prepare = "ETUDE_SMALL ? 0 : etude_convolution_prepare" if own == _PREPARED else "NULL"
+        asked = "etude_kernel_ask" if own.startswith("etude_asked") or own in _PREPARED else "NULL"
+        prepare = f"ETUDE_SMALL ? 0 : {_PREPARED[own]}" if own in _PREPARED else "NULL"
         traits.append(f"    {{(uint32_t)sizeof(etude_kernel_traits), {flags}, UINT32_C(0x{masks[kernel.operator]:x}), 0, {asked}, {prepare}}},\n")
         rows.append(f'    {{"{kernel.operator}", {kernel.function}, &table_traits[{len(traits) - 1}]}},\n')
     return (
