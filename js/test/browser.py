@@ -19,6 +19,7 @@ import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from languages import LEFT_OUT, compare, compare_errors, pack_calls  # noqa: E40
 CORPUS = ROOT / "tests" / "corpus"
 CASES: dict[str, Any] = json.loads((CORPUS / "manifest.json").read_text())["cases"]
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".html": "text/html", ".css": "text/css"}
-SECONDS = 120
+SECONDS = 60
 
 
 class Site(ThreadingHTTPServer):
@@ -50,6 +51,7 @@ class Site(ThreadingHTTPServer):
         self.problems: dict[str, str] = {}
         self.notes: list[str] = []
         self.done = threading.Event()
+        self.ready = threading.Event()  # the page looks as it should in a picture
 
     def take(self, kind: str, name: str, body: bytes) -> None:
         """What a page posted to /KIND/NAME."""
@@ -58,7 +60,9 @@ class Site(ThreadingHTTPServer):
         elif kind == "errors":
             self.problems["errors"] = compare_errors(body.decode().splitlines())
         elif kind == "check":  # of the demo: empty if it holds
-            self.problems[name] = body.decode()
+            self.problems[unquote(name)] = body.decode()
+        elif kind == "ready":
+            self.ready.set()
         elif kind == "done":
             self.notes.append(body.decode())
             self.done.set()
@@ -90,6 +94,9 @@ class Handler(SimpleHTTPRequestHandler):
                 if case not in LEFT_OUT
             ]
             self.answer(json.dumps(cases).encode())
+        elif kind == "hold":  # keeps the page loading, so that no picture is taken before
+            self.server.ready.wait(SECONDS)
+            self.answer(b"")
         elif kind == "calls":
             self.answer(pack_calls(CASES[name], np.load(CORPUS / CASES[name]["files"]["npz"])))
         else:
@@ -146,7 +153,15 @@ def main() -> int:
     site = Site(args.package.resolve())
     threading.Thread(target=site.serve_forever, daemon=True).start()
     browse(site, args.chromium, "test/browser.html")
-    missing = [name for name in [*CASES, "errors"] if name not in LEFT_OUT and name not in site.problems]
+    browse(site, args.chromium, "test/demo.html")
+    if args.screenshot:
+        picture = [f"--screenshot={args.screenshot.resolve()}", "--window-size=1280,800", "--hide-scrollbars"]
+        browse(site, args.chromium, "test/demo.html?only=3", *picture)
+    missing = (
+        []
+        if site.problems.get("test/browser.html")
+        else [name for name in [*CASES, "errors"] if name not in LEFT_OUT and name not in site.problems]
+    )
     site.problems.update(dict.fromkeys(missing, "no result"))
     for name, problem in site.problems.items():
         if problem:
