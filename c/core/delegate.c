@@ -1,8 +1,10 @@
 /* See delegate.h. Also the accessors of the init context, which is the delegate's record in the method. */
 #include "delegate.h"
 
+#include "checked.h"
 #include "deps.h"
 #include "hold.h"
+#include "needs.h"
 #include "options.h"
 #include "segment.h"
 #include "trace.h"
@@ -52,18 +54,25 @@ static etude_status find_backend(etude_init_context *ctx, const char *id, etude_
   return ETUDE_OK;
 }
 
+/* All but the backend's part: its slots may be called afterwards. */
+static etude_status open_one(etude_init_context *ctx, etude_plan *plan, uint32_t index, etude_compile_spec *specs,
+                             etude_plan_delegate *delegate, etude_bytes *payload, etude_error *error) {
+  etude_plan_delegate_read(plan, index, delegate);
+  ETUDE_TRY(find_backend(ctx, delegate->id, error));
+  read_specs(ctx, plan, delegate->specs, specs);
+  ETUDE_TRY(fetch_payload(ctx, plan, delegate, payload));
+  ETUDE_TRY(etude_option_see(ctx, error));
+  etude_error_clear(error);
+  return ETUDE_OK;
+}
+
 static etude_status init_one(etude_init_context *ctx, etude_plan *plan, uint32_t index, etude_compile_spec *specs,
                              etude_error *error) {
   etude_method *method = ctx->method;
   etude_plan_delegate delegate;
   etude_bytes payload;
-  etude_plan_delegate_read(plan, index, &delegate);
-  ETUDE_TRY(find_backend(ctx, delegate.id, error));
-  read_specs(ctx, plan, delegate.specs, specs);
-  ETUDE_TRY(fetch_payload(ctx, plan, &delegate, &payload));
   const size_t before = method->allocated;
-  ETUDE_TRY(etude_option_see(ctx, error));
-  etude_error_clear(error);
+  ETUDE_TRY(open_one(ctx, plan, index, specs, &delegate, &payload, error));
   const etude_status status = ctx->backend->vtable.init(ctx->backend->self, ctx, payload, &ctx->handle, error);
   if (status != ETUDE_OK)
     return etude_error_within(error, status, NULL, "backend %q, delegate %u: ", delegate.id, index);
@@ -83,6 +92,32 @@ etude_status etude_method_init_delegates(etude_method *method, etude_plan *plan,
   }
   return ETUDE_OK;
 }
+
+#ifndef ETUDE_NO_FOLDING
+void etude_method_measure_delegates(etude_method *method, etude_plan *plan, etude_compile_spec *specs,
+                                    etude_memory_info *memory) {
+  uint64_t shared = 0;
+  for (uint32_t i = 0; i < method->delegate_count; ++i) {
+    etude_init_context *ctx = &method->delegates[i];
+    etude_delegate_needs needs = {0, 0, 0};
+    etude_plan_delegate delegate;
+    etude_bytes payload;
+    const size_t before = method->allocated;
+    ctx->method = method;
+    etude_status status = open_one(ctx, plan, i, specs, &delegate, &payload, NULL);
+    specs += ctx->spec_count;
+    if (status == ETUDE_OK && ctx->backend->vtable.measure == NULL) status = ETUDE_NOT_SUPPORTED;
+    if (status == ETUDE_OK) status = ctx->backend->vtable.measure(ctx->backend->self, ctx, payload, &needs, NULL);
+    if (status != ETUDE_OK) continue;
+    etude_memory_add(memory, &memory->delegates, needs.bytes);
+    etude_checked_grow(&memory->peak, etude_arena_overhead(needs.blocks));
+    etude_memory_add(memory, &memory->delegates, method->allocated - before); /* options that it sees */
+    if (needs.shared > shared) shared = needs.shared;
+  }
+  etude_memory_add(memory, &memory->delegates, shared);
+  etude_error_clear(plan->error); /* of a payload that could not be read */
+}
+#endif
 
 void etude_init_context_release(etude_init_context *ctx) {
   if (!ctx->holds_payload) return;

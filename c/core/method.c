@@ -301,6 +301,9 @@ etude_status etude_method_needs(const etude_program *program, uint32_t index, et
   ETUDE_TRY(etude_plan_open(program, index, &plan, error));
   etude_builder builder = {&plan, NULL, NULL, NULL, NULL, NULL, NULL, true};
   const etude_status status = prepare(&builder, index, &config, out);
+#ifndef ETUDE_NO_FOLDING
+  if (status == ETUDE_OK) etude_method_measure_delegates(builder.method, &plan, builder.specs, out);
+#endif
   etude_method_free(builder.method);
   return status;
 }

@@ -17,4 +17,10 @@ static inline uint64_t etude_arena_cost(uint64_t size) {
   return size == 0 ? 0 : (size + header - 1 + header + unit - 1) / unit * unit;
 }
 
+/* The most that blocks take of an arena besides themselves, each. */
+static inline uint64_t etude_arena_overhead(uint64_t blocks) {
+  const uint64_t each = ETUDE_MEMORY_ALIGNMENT + 2 * sizeof(size_t);
+  return blocks < UINT64_MAX / each ? blocks * each : UINT64_MAX;
+}
+
 #endif /* ETUDE_CORE_NEEDS_H_ */

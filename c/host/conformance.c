@@ -52,7 +52,18 @@ static const etude_option_schema *peer_schema(void *self, uint32_t *out_count) {
 }
 
 static const etude_backend peer_vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, peer_init, peer_execute, NULL, peer_schema, NULL, NULL, NULL, NULL,
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    NULL,
+    peer_init,
+    peer_execute,
+    NULL,
+    peer_schema,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
 /* ---- reporting ---- */

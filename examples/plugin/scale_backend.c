@@ -116,9 +116,18 @@ static etude_status scale_execute(void *self, etude_execute_context *ctx, void *
 }
 
 static const etude_backend scale_vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, scale_init, scale_execute,
-    scale_destroy,         scale_schema,      NULL, NULL,       NULL,
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    NULL,
+    scale_init,
+    scale_execute,
+    scale_destroy,
+    scale_schema,
+    NULL,
+    NULL,
+    NULL,
     scale_release,
+    NULL,
 };
 
 /* ---- ScaleRawBackend ---- */
@@ -196,6 +205,7 @@ static const etude_backend raw_vtable = {
     raw_set,
     raw_get,
     scale_release,
+    NULL,
 };
 
 /* ---- the plugin ---- */

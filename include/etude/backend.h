@@ -36,6 +36,13 @@ typedef struct etude_compile_spec {
   etude_bytes value;
 } etude_compile_spec;
 
+/** What one delegate will take, besides scratch memory; see `measure` of ::etude_backend. */
+typedef struct etude_delegate_needs {
+  uint64_t bytes;  /**< of its own, as long as the method lives */
+  uint64_t blocks; /**< that these are allocated in */
+  uint64_t shared; /**< that it shares with the other delegates of the method: of all of them the largest counts */
+} etude_delegate_needs;
+
 /**
  * The functions of a backend. Slots are only ever appended; `struct_size` says which are present. Slots
  * marked *optional* may be NULL.
@@ -94,6 +101,14 @@ typedef struct etude_backend {
    * `destroy`; never by a registration that failed, after which `self` is still the caller's.
    */
   void (*release)(void *self);
+
+  /**
+   * Optional. What `init` would take for @p payload, and `execute` with inputs of the largest sizes, added to
+   * @p out_needs, which is zeroed; what is not known is an error, and not a guess. Keeps nothing: whatever it takes of the
+   * context's allocator it gives back. @p payload is there during the call.
+   */
+  etude_status (*measure)(void *self, etude_init_context *ctx, etude_bytes payload, etude_delegate_needs *out_needs,
+                          etude_error *error);
 } etude_backend;
 
 /** Name of the method being loaded. Owned by the method; lives until `destroy` returns. */

@@ -256,7 +256,9 @@ typedef struct etude_memory_info {
                             without external data and what backends ask for by name */
   uint64_t scratch;    /**< of kernels and backends: before loading what this build's kernels say they take of it, with
                             the runtime's number of workers; after execution what is held */
-  uint64_t delegates;  /**< after loading: what the backends allocated */
+  uint64_t
+      delegates; /**< before loading what those backends that can tell (`measure` of ::etude_backend) will take, workspaces
+                            that delegates share among it; after loading what the backends allocated of the method's memory */
   uint64_t total;
   uint64_t
       peak; /**< before loading: of an ::etude_arena aligned to ::ETUDE_MEMORY_ALIGNMENT, in which to load and run the
@@ -268,8 +270,9 @@ typedef struct etude_memory_info {
 
 /**
  * What loading and running method @p method would take from its allocator (`shared` and `loaded`: from the program's), with inputs
- * of the largest sizes. The method is built for this, without data, in memory of the program, which is given back. What
- * backends take is not known before loading: `delegates` is 0. Fails as ::etude_method_load does where the method itself, or
+ * of the largest sizes. The method is built for this, without data, in memory of the program, which is given back; payloads of
+ * backends that can tell what they will take are read. A backend that can't, or fails to, counts as 0 in `delegates`, and
+ * builds without folding do not ask. Fails as ::etude_method_load does where the method itself, or
  * memory for building it, is what is wrong; missing operators and backends are no failure here.
  */
 ETUDE_API etude_status etude_program_method_memory(const etude_program *program, uint32_t method,

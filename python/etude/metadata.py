@@ -152,8 +152,8 @@ class ExternalData(NamedTuple):
 class MemoryReport(NamedTuple):
     """Bytes of memory that a method takes, region by region.
 
-    Before loading (`Program.memory`) it is what there must be. What backends allocate is not known then, and what is computed beforehand
-    at load (`constants`: packed weights and the like, up to `constant_limit`) is not in it: the file works without.
+    Before loading (`Program.memory`) it is what there must be, with what those backends take that can tell before. What is computed
+    beforehand at load (`constants`: packed weights and the like, up to `constant_limit`) is not in it: the file works without.
     """
 
     structures: int  #: the method object: values, tensors, instructions, names
@@ -162,9 +162,9 @@ class MemoryReport(NamedTuple):
     unplanned: int  #: outputs and intermediates without planned memory, at their largest
     loaded: int  #: constants and payloads that had to be read
     scratch: int  #: scratch memory of kernels: what they say that they will take; after execution what is held, backends included
-    delegates: int  #: after loading: what backends allocated
+    delegates: int  #: before loading: what backends will take that can tell, as XnnpackBackend can; after: what they allocated for it
     total: int
-    peak: int  #: before loading: what there must be, without backends and `constants`; after: the most that was allocated at one time
+    peak: int  #: before loading: what there must be, without `constants`; after: the most that was allocated at one time
     constants: int  #: after loading: what was computed then, once (constant_limit)
 
     @classmethod

@@ -160,7 +160,8 @@ class Program(Uncopied):
     def memory(self, name: str) -> MemoryReport:
         """Bytes that loading and running a method takes for sure; nothing is loaded.
 
-        On top come, once it is loaded, what backends allocate, and what is computed beforehand, such as packed weights: up to
+        What XnnpackBackend will take is in it: packed weights, and activations for the largest inputs. On top come, once it is loaded,
+        what other backends allocate that can't tell before, and what is computed beforehand, such as packed weights of kernels: up to
         `constant_limit` of `load_method` (256 MiB unless said otherwise; 0 = none of it), as far as it is there. `Method.memory` has both.
         """
         info = new_sized("etude_memory_info")

@@ -23,7 +23,7 @@ static etude_status no_execute(void *self, etude_execute_context *ctx, void *han
 }
 
 static const etude_backend vtable = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, NULL, NULL, NULL, NULL, NULL,
+    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 };
 
 /* Registers one backend, then fails. */

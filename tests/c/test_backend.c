@@ -11,6 +11,8 @@ typedef struct probe {
   int destroys;
   int executes;
   int fail_init_at; /* the init, counted from 1, that fails */
+  int measures;
+  int fail_measure_at;
   bool unavailable;
   char names[MOST_HANDLES][32];
   const void *payloads[MOST_HANDLES];
@@ -97,6 +99,25 @@ static void probe_destroy(void *self, void *opaque) {
   allocator.free(allocator.self, h, sizeof *h);
 }
 
+/* As if each delegate took 1000 bytes in two blocks, and they shared 300, 600, …. */
+static etude_status probe_measure(void *self, etude_init_context *ctx, etude_bytes payload,
+                                  etude_delegate_needs *out_needs, etude_error *error) {
+  probe *p = self;
+  const etude_allocator *allocator = etude_init_context_allocator(ctx);
+  void *block = allocator->alloc(allocator->self, 64, sizeof(void *)); /* for a while */
+
+  (void)payload;
+  if (block == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory to measure in");
+  allocator->free(allocator->self, block, 64);
+  if (++p->measures == p->fail_measure_at) {
+    return etude_error_set(error, ETUDE_INTERNAL, "the probe can't tell");
+  }
+  out_needs->bytes = 1000;
+  out_needs->blocks = 2;
+  out_needs->shared = 300 * (uint64_t)p->measures;
+  return ETUDE_OK;
+}
+
 static const etude_backend probe_backend = {
     sizeof(etude_backend),
     ETUDE_ABI_VERSION,
@@ -109,6 +130,7 @@ static const etude_backend probe_backend = {
     NULL,
     NULL,
     NULL,
+    probe_measure,
 };
 
 /* A fixture with the probe in the place of the backend that the file wants. */
@@ -200,6 +222,39 @@ static void test_a_failing_init_is_undone(void) {
   CHECK(close_fixture(&f));
 }
 
+/* What delegates take is told before any is made, as far as it is known, and measuring leaves nothing behind. */
+static void test_needs_are_told_before_loading(void) {
+  fixture f;
+  probe p;
+  etude_memory_info without, with;
+  size_t blocks;
+
+  memset(&without, 0, sizeof without);
+  memset(&with, 0, sizeof with);
+  without.struct_size = with.struct_size = sizeof with;
+  CHECK_OK(open_fixture(&f, "delegates/x_partial.pte", NULL), &f.error);
+  CHECK_OK(etude_program_method_memory(f.program, 0, &without, &f.error), &f.error);
+  CHECK(without.delegates == 0); /* nobody is there to tell */
+  CHECK(close_fixture(&f));
+  CHECK_OK(open_probed(&f, &p, "delegates/x_partial.pte"), &f.error);
+  blocks = f.memory.blocks;
+  CHECK_OK(etude_program_method_memory(f.program, 0, &with, &f.error), &f.error);
+  CHECK(p.measures >= 2 && p.inits == 0 && p.destroys == 0);
+  CHECK(with.delegates == (uint64_t)p.measures * 1300);
+  CHECK(with.total == without.total + with.delegates);
+  CHECK(with.peak >= without.peak + with.delegates + (uint64_t)p.measures * 2 * 2 * sizeof(size_t));
+  CHECK(f.memory.blocks == blocks);
+  {
+    const int delegates = p.measures;
+    p.measures = 0;
+    p.fail_measure_at = delegates;
+    CHECK_OK(etude_program_method_memory(f.program, 0, &with, &f.error), &f.error);
+    CHECK(with.delegates == (uint64_t)(delegates - 1) * 1300);
+    CHECK(f.memory.blocks == blocks);
+  }
+  CHECK(close_fixture(&f));
+}
+
 static void test_a_backend_that_is_not_available(void) {
   fixture f;
   probe p;
@@ -255,6 +310,7 @@ int main(void) {
   RUN(test_init_execute_destroy);
   RUN(test_equal_payloads_have_one_address);
   RUN(test_a_failing_init_is_undone);
+  RUN(test_needs_are_told_before_loading);
   RUN(test_a_backend_that_is_not_available);
   RUN(test_registration);
   return TEST_END();

@@ -393,7 +393,7 @@ static etude_status wrong_get(void *self, etude_option *item, etude_error *error
 static void test_conformance_finds_what_is_wrong(void) {
   static const etude_backend wrong = {
       sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init,   no_execute, NULL,
-      wrong_schema,          wrong_check,       NULL, wrong_get, NULL,
+      wrong_schema,          wrong_check,       NULL, wrong_get, NULL,       NULL,
   };
   bench b;
   etude_option item;

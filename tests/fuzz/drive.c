@@ -93,7 +93,7 @@ static etude_status fuzz_execute(void *self, etude_execute_context *ctx, void *h
 }
 
 static const etude_backend fuzz_backend = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, fuzz_init, fuzz_execute, NULL, NULL, NULL, NULL, NULL, NULL,
+    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, fuzz_init, fuzz_execute, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 };
 
 static etude_status read_bytes(void *self, uint64_t offset, void *buffer, size_t size, etude_error *error) {

@@ -173,7 +173,18 @@ static etude_status no_execute(void *self, etude_execute_context *ctx, void *han
 }
 
 static const etude_backend schema_backend = {
-    sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, no_init, no_execute, NULL, give_schema, NULL, NULL, NULL, NULL,
+    sizeof(etude_backend),
+    ETUDE_ABI_VERSION,
+    NULL,
+    no_init,
+    no_execute,
+    NULL,
+    give_schema,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
 static void make_schema(source *s, fuzz_schema *out) {

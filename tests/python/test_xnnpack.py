@@ -157,6 +157,30 @@ def test_sharing_takes_less_memory(registry):
     assert registry.get_option(BACKEND, "workspace_bytes") == 0
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_memory_is_told_before_loading(registry, name, mode):
+    for method in load(name).method_names:
+        with load(name, backend_options={BACKEND: {MODE: mode}}) as program:
+            told = program.memory(method)
+            held = program.load_method(method, constant_limit=0)
+            loaded = held.memory
+            workspace = 0 if mode == 0 else registry.get_option(BACKEND, "workspace_bytes")
+            held.close()
+        pool = told.delegates - loaded.delegates - workspace  # what manages shared workspaces, and is the runtime's
+        assert pool == 0 if mode == 0 or told.delegates == 0 else 0 < pool < 256
+        assert told.total >= loaded.total + workspace
+        assert told.peak >= loaded.peak + workspace
+
+
+def test_memory_is_told_of_what_can_be_read():
+    program = etude.load(CORPUS / CASES["x_external_weights"]["files"]["pte"])  # without its .ptd
+    with pytest.raises(etude.EtudeError):
+        program.load_method("forward")
+    assert program.memory("forward").delegates == 0
+    assert load("x_external_weights").memory("forward").delegates > 0
+
+
 def test_weights_are_packed_once(registry):
     def packed(*calls):
         kept = [load(name, backend_options={BACKEND: {"weight_cache_enabled": True}}) for name, _ in calls]

@@ -226,15 +226,23 @@ pub extern fn etude_tensor_is_contiguous(tensor: [*c]const etude_tensor) bool;
 pub extern fn etude_tensor_same_layout(a: [*c]const etude_tensor, b: [*c]const etude_tensor) bool;
 pub extern fn etude_tensor_resize(tensor: [*c]etude_tensor, sizes: [*c]const i32, rank: u32, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_value_kind_name(tag: i32) [*c]const u8;
-pub const struct_etude_init_context = opaque {};
+pub const struct_etude_init_context = opaque {
+};
 pub const etude_init_context = struct_etude_init_context;
-pub const struct_etude_execute_context = opaque {};
+pub const struct_etude_execute_context = opaque {
+};
 pub const etude_execute_context = struct_etude_execute_context;
 pub const struct_etude_compile_spec = extern struct {
     key: [*c]const u8 = null,
     value: etude_bytes = zeroes(etude_bytes),
 };
 pub const etude_compile_spec = struct_etude_compile_spec;
+pub const struct_etude_delegate_needs = extern struct {
+    bytes: u64 = 0,
+    blocks: u64 = 0,
+    shared: u64 = 0,
+};
+pub const etude_delegate_needs = struct_etude_delegate_needs;
 pub const struct_etude_backend = extern struct {
     struct_size: u32 = 0,
     abi_version: u32 = 0,
@@ -247,6 +255,7 @@ pub const struct_etude_backend = extern struct {
     set_option: ?*const fn (self: ?*anyopaque, items: [*c]const etude_option, count: u32, @"error": [*c]etude_error) callconv(.c) etude_status = null,
     get_option: ?*const fn (self: ?*anyopaque, item: [*c]etude_option, @"error": [*c]etude_error) callconv(.c) etude_status = null,
     release: ?*const fn (self: ?*anyopaque) callconv(.c) void = null,
+    measure: ?*const fn (self: ?*anyopaque, ctx: ?*etude_init_context, payload: etude_bytes, out_needs: [*c]etude_delegate_needs, @"error": [*c]etude_error) callconv(.c) etude_status = null,
 };
 pub const etude_backend = struct_etude_backend;
 pub extern fn etude_init_context_method_name(ctx: ?*const etude_init_context) [*c]const u8;
@@ -306,7 +315,8 @@ pub extern fn etude_kernel_parallel_for(ctx: [*c]etude_kernel_context, count: us
 pub extern fn etude_kernel_work(ctx: [*c]etude_kernel_context, amount: u64) etude_status;
 pub extern fn etude_kernel_worker_count(ctx: [*c]const etude_kernel_context) usize;
 pub extern fn etude_kernel_random(ctx: [*c]etude_kernel_context, count: u64, out_seed: [*c]u64) u64;
-pub const struct_etude_runtime = opaque {};
+pub const struct_etude_runtime = opaque {
+};
 pub const etude_runtime = struct_etude_runtime;
 pub extern fn etude_runtime_create(allocator: [*c]const etude_allocator, hooks: [*c]const etude_hooks, out_runtime: [*c]?*etude_runtime, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_runtime_free(runtime: ?*etude_runtime) void;
@@ -345,7 +355,8 @@ pub const etude_option_explanation = struct_etude_option_explanation;
 pub extern fn etude_runtime_reset_option(runtime: ?*etude_runtime, backend: [*c]const u8, key: [*c]const u8, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_portable_kernels(out_count: [*c]u32) [*c]const etude_kernel;
 pub extern fn etude_register_builtin_backends(runtime: ?*etude_runtime, @"error": [*c]etude_error) etude_status;
-pub const struct_etude_program = opaque {};
+pub const struct_etude_program = opaque {
+};
 pub const etude_program = struct_etude_program;
 pub const struct_etude_data_loader = extern struct {
     struct_size: u32 = 0,
@@ -360,7 +371,8 @@ pub const etude_data_loader = struct_etude_data_loader;
 pub extern fn etude_data_from_memory(data: ?*const anyopaque, size: usize) etude_data_loader;
 pub const ETUDE_VERIFY_MINIMAL: c_int = 0;
 pub const ETUDE_VERIFY_INTERNAL_CONSISTENCY: c_int = 1;
-pub const struct_etude_method = opaque {};
+pub const struct_etude_method = opaque {
+};
 pub const etude_method = struct_etude_method;
 pub const struct_etude_event = extern struct {
     struct_size: u32 = 0,
@@ -594,7 +606,8 @@ pub extern fn etude_data_from_file(path: [*c]const u8, mode: i32, out_loader: [*
 pub extern fn etude_host_core_count() u32;
 pub extern fn etude_host_hooks_create(threads: u32, out_hooks: [*c]etude_hooks, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_host_hooks_free(hooks: [*c]etude_hooks) void;
-pub const struct_etude_plugin_library = opaque {};
+pub const struct_etude_plugin_library = opaque {
+};
 pub const etude_plugin_library = struct_etude_plugin_library;
 pub extern fn etude_plugin_load(runtime: ?*etude_runtime, path: [*c]const u8, out_library: [*c]?*etude_plugin_library, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_plugin_backend(library: ?*const etude_plugin_library, index: u32) [*c]const u8;

@@ -443,7 +443,7 @@ static void context_release(void *self) {
 
 static const etude_backend context_vtable = {
     sizeof(etude_backend), ETUDE_ABI_VERSION,     NULL, context_init,       context_execute, context_destroy,
-    context_option_schema, context_check_options, NULL, context_get_option, context_release,
+    context_option_schema, context_check_options, NULL, context_get_option, context_release, NULL,
 };
 
 etude_status etude_context_binary_register(etude_runtime *runtime, etude_error *error) {

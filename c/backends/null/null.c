@@ -167,7 +167,7 @@ static void null_release(void *self) {
 
 static const etude_backend null_vtable = {
     sizeof(etude_backend), ETUDE_ABI_VERSION,  null_is_available, null_init,       null_execute, null_destroy,
-    null_option_schema,    null_check_options, null_set_option,   null_get_option, null_release,
+    null_option_schema,    null_check_options, null_set_option,   null_get_option, null_release, NULL,
 };
 
 etude_status etude_null_register(etude_runtime *runtime, etude_error *error) {

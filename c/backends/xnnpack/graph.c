@@ -58,6 +58,20 @@ void etude_xnn_graph_free(xnn_graph *graph) {
   memset(graph, 0, sizeof *graph);
 }
 
+void etude_xnn_graph_measure(const xnn_graph *graph, etude_delegate_needs *needs) {
+  for (uint32_t i = 0; i < graph->value_capacity; ++i) {
+    if (graph->values[i].owns_constant) etude_xnn_need(needs, graph->values[i].constant_size);
+  }
+  for (uint32_t i = 0; i < graph->node_capacity; ++i) {
+    etude_xnn_need(needs, graph->nodes[i].own_size);
+    etude_xnn_need(needs, graph->nodes[i].packed.size);
+  }
+  etude_xnn_need(needs, graph->external_count * sizeof *graph->externals);
+  etude_xnn_need(needs, graph->node_capacity * sizeof *graph->order);
+  etude_xnn_need(needs, graph->node_capacity * sizeof *graph->nodes);
+  etude_xnn_need(needs, graph->value_capacity * sizeof *graph->values);
+}
+
 etude_status etude_xnn_node_error(const xnn_node *node, etude_status status, etude_error *error) {
   return etude_error_within(error, status, NULL, "node %u (%s): ", node->number, node->type->name);
 }

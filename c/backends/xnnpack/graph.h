@@ -185,6 +185,13 @@ etude_status etude_xnn_graph_create(xnn_graph *graph, const etude_allocator *all
                                     uint32_t externals, etude_error *error);
 void etude_xnn_graph_free(xnn_graph *graph);
 
+/* Add what a graph takes of memory, with the packed weights of its nodes. */
+void etude_xnn_graph_measure(const xnn_graph *graph, etude_delegate_needs *needs);
+static inline void etude_xnn_need(etude_delegate_needs *needs, uint64_t size) {
+  needs->bytes += size;
+  needs->blocks += size != 0 ? 1 : 0;
+}
+
 /* From ids to numbers of values, producers, uses and the order. */
 etude_status etude_xnn_graph_connect(xnn_graph *graph, etude_error *error);
 

@@ -17,6 +17,7 @@ struct xnn_loader {
   xnn_graph *graph;
   struct xnn_backend *backend;
   struct xnn_cache *cache; /* of packed weights, or NULL */
+  bool measures;           /* nothing will run: packed weights get a size, and no memory */
   etude_error *error;
 };
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph.h"
 #include "schema.h"
 
 static void *allocate(const etude_allocator *allocator, size_t size, size_t alignment, etude_error *error) {
@@ -134,6 +135,17 @@ etude_status etude_xnn_workspace_take(xnn_backend *backend, xnn_pool *pool, size
   }
   *out = workspace;
   return ETUDE_OK;
+}
+
+void etude_xnn_workspace_measure(int32_t mode, size_t size, etude_delegate_needs *needs) {
+  if (size == 0) size = ETUDE_MEMORY_ALIGNMENT;
+  if (mode == XNN_SHARING_DISABLED) {
+    etude_xnn_need(needs, sizeof(xnn_pool));
+    etude_xnn_need(needs, sizeof(xnn_workspace));
+    etude_xnn_need(needs, size);
+  } else {
+    needs->shared = sizeof(xnn_pool) + sizeof(xnn_workspace) + size;
+  }
 }
 
 void etude_xnn_workspace_give(xnn_backend *backend, xnn_pool *pool, xnn_workspace *workspace) {

@@ -19,6 +19,9 @@ void etude_xnn_pool_leave(xnn_backend *backend, xnn_pool *pool);
 /* A workspace of at least `size` bytes, aligned to ::ETUDE_MEMORY_ALIGNMENT, until it is given back. */
 etude_status etude_xnn_workspace_take(xnn_backend *backend, xnn_pool *pool, size_t size, xnn_workspace **out,
                                       etude_error *error);
+/* Add a pool of one workspace of `size` bytes, which delegates share unless the mode is 0. */
+void etude_xnn_workspace_measure(int32_t mode, size_t size, etude_delegate_needs *needs);
+
 void etude_xnn_workspace_give(xnn_backend *backend, xnn_pool *pool, xnn_workspace *workspace);
 
 #endif /* ETUDE_XNNPACK_WORKSPACE_H_ */

@@ -66,18 +66,26 @@ static etude_status reserve(xnn_backend *backend, xnn_delegate *d, etude_error *
   return ETUDE_OK;
 }
 
+/* The delegate, all but its workspace. */
+static etude_status build(xnn_backend *backend, xnn_delegate *d, etude_init_context *ctx, etude_bytes payload,
+                          const xnn_settings *settings, bool measures, etude_error *error) {
+  d->allocator = *etude_init_context_allocator(ctx);
+  ETUDE_TRY(etude_xnn_payload_read(ctx, payload, settings->weight_cache, &d->graph, error));
+  set_workers(&d->graph, settings, backend->hooks);
+  ETUDE_TRY(etude_xnn_graph_connect(&d->graph, error));
+  if (settings->weight_cache && !measures)
+    ETUDE_TRY(etude_xnn_cache_join(backend, ctx, settings->cache_path, &d->cache, error));
+  xnn_loader loader = {ctx, &d->graph, backend, d->cache, measures, error};
+  ETUDE_TRY(prepare_nodes(&loader));
+  etude_xnn_fuse(&d->graph);
+  return etude_xnn_plan_create(&d->plan, &d->graph, error);
+}
+
 static etude_status load(xnn_backend *backend, xnn_delegate *d, etude_init_context *ctx, etude_bytes payload,
                          etude_error *error) {
   xnn_settings settings;
   ETUDE_TRY(etude_xnn_settings_read(ctx, &settings, error));
-  ETUDE_TRY(etude_xnn_payload_read(ctx, payload, settings.weight_cache, &d->graph, error));
-  set_workers(&d->graph, &settings, backend->hooks);
-  ETUDE_TRY(etude_xnn_graph_connect(&d->graph, error));
-  if (settings.weight_cache) ETUDE_TRY(etude_xnn_cache_join(backend, ctx, settings.cache_path, &d->cache, error));
-  xnn_loader loader = {ctx, &d->graph, backend, d->cache, error};
-  ETUDE_TRY(prepare_nodes(&loader));
-  etude_xnn_fuse(&d->graph);
-  ETUDE_TRY(etude_xnn_plan_create(&d->plan, &d->graph, error));
+  ETUDE_TRY(build(backend, d, ctx, payload, &settings, false, error));
   ETUDE_TRY(etude_xnn_pool_join(backend, settings.sharing_mode, etude_init_context_program(ctx), &d->allocator,
                                 &d->pool, error));
   return reserve(backend, d, error);
@@ -98,6 +106,29 @@ static etude_status xnnpack_init(void *self, etude_init_context *ctx, etude_byte
   if (!d->graph.uses_payload) etude_init_context_release(ctx);
   *out_handle = d;
   return ETUDE_OK;
+}
+
+/* Reads the graph as loading does, and plans it for the shapes that the payload gives its inputs. */
+static etude_status xnnpack_measure(void *self, etude_init_context *ctx, etude_bytes payload,
+                                    etude_delegate_needs *out_needs, etude_error *error) {
+  xnn_settings settings;
+  xnn_delegate d;
+  memset(&d, 0, sizeof d);
+  ETUDE_TRY(etude_xnn_settings_read(ctx, &settings, error));
+  etude_status status = build(self, &d, ctx, payload, &settings, true, error);
+  for (uint32_t i = 0; status == ETUDE_OK && i < d.graph.external_count; ++i) {
+    if (d.graph.externals[i] != XNN_NONE) status = etude_xnn_check_shape(&d.graph.values[d.graph.externals[i]], error);
+  }
+  if (status == ETUDE_OK) status = etude_xnn_plan(&d, error);
+  if (status == ETUDE_OK) {
+    etude_xnn_need(out_needs, sizeof d);
+    etude_xnn_graph_measure(&d.graph, out_needs);
+    etude_xnn_need(out_needs, d.plan.capacity * sizeof *d.plan.blocks);
+    etude_xnn_workspace_measure(settings.sharing_mode, d.plan.size, out_needs);
+  }
+  etude_xnn_plan_free(&d.plan, &d.graph);
+  etude_xnn_graph_free(&d.graph);
+  return status;
 }
 
 static etude_status xnnpack_execute(void *self, etude_execute_context *ctx, void *handle, etude_value *const *args,
@@ -144,7 +175,7 @@ static void xnnpack_release(void *self) {
 static const etude_backend vtable = {
     sizeof(etude_backend), ETUDE_ABI_VERSION, NULL, xnnpack_init,       xnnpack_execute,
     xnnpack_destroy,       xnnpack_schema,    NULL, xnnpack_set_option, xnnpack_get_option,
-    xnnpack_release,
+    xnnpack_release,       xnnpack_measure,
 };
 
 etude_status etude_xnnpack_register(etude_runtime *runtime, etude_error *error) {

@@ -227,6 +227,14 @@ pub struct etude_compile_spec {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct etude_delegate_needs {
+    pub bytes: u64,
+    pub blocks: u64,
+    pub shared: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct etude_backend {
     pub struct_size: u32,
     pub abi_version: u32,
@@ -259,6 +267,15 @@ pub struct etude_backend {
         Option<unsafe extern "C" fn(*mut c_void, *const etude_option, u32, *mut etude_error) -> etude_status>,
     pub get_option: Option<unsafe extern "C" fn(*mut c_void, *mut etude_option, *mut etude_error) -> etude_status>,
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub measure: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut etude_init_context,
+            etude_bytes,
+            *mut etude_delegate_needs,
+            *mut etude_error,
+        ) -> etude_status,
+    >,
 }
 
 // ---- program.h ----

@@ -45,7 +45,8 @@ fn layouts_are_those_of_c() {
         etude_backend_options { backend, items, count };
         etude_option_schema { key, help, type_ = "type", scopes, flags, default_value, default_string, minimum, maximum, choices, more };
         etude_compile_spec { key, value };
-        etude_backend { struct_size, abi_version, is_available, init, execute, destroy, option_schema, check_options, set_option, get_option, release };
+        etude_delegate_needs { bytes, blocks, shared };
+        etude_backend { struct_size, abi_version, is_available, init, execute, destroy, option_schema, check_options, set_option, get_option, release, measure };
         etude_data_loader { struct_size, this = "self", size, map, read, close, reserved };
         etude_program_config { struct_size, verification, allocator, external, external_count, backend_options_count, backend_options, unused_options_warn, copy, trace, trace_self };
         etude_value_info { struct_size, tag, scalar_type, rank, flags, buffer, buffer_offset, nbytes, name, sizes, dim_order, constant, item_count, external_file, external_status, value };

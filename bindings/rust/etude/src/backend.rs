@@ -266,6 +266,7 @@ impl<B: Backend> Shell<B> {
         set_option: None,
         get_option: None,
         release: Some(Self::release),
+        measure: None,
     };
 
     fn new(backend: B) -> Result<Shell<B>> {
