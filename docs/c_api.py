@@ -307,7 +307,7 @@ def page(headers: list[Header]) -> str:
     ]
     for header in headers:
         first = re.split(r"(?<=\.)\s|\n\n|:\n", header.text)[0]
-        out.append(f"| [`etude/{header.name}.h`](#{header.name}h) | {cell(first)} |")
+        out.append(f"| [`{header.name}.h`](#{header.name}h) | {cell(first)} |")
     for header in headers:
         out += ["", f'<a id="{header.name}h"></a>', "", f"## {header.name}.h", "", markdown(header.text), ""]
         for entry in header.entries:

@@ -206,10 +206,10 @@ class Backend:
     def execute(self, context: ExecuteContext, handle: Any, args: list[Any]) -> None:
         """Run a delegate.
 
-        args: inputs, then outputs. Tensors are numpy arrays over the method's memory, without a copy; those that must not be written are
-            read only. Results are written to the outputs in place (`y[...] = …`); one of dynamic shape gets its shape from
-            `context.resize` first. Others are int, float, bool, str, None, and lists. Arrays are good until the call returns: to keep
-            one, or a view of one, is an error, and while it lasts nothing of the runtime is freed.
+        `args` are the inputs, then the outputs. Tensors are numpy arrays over the method's memory, without a copy; those that must not be
+        written are read only. Results are written to the outputs in place (`y[...] = …`); one of dynamic shape gets its shape from
+        `context.resize` first. Others are int, float, bool, str, None, and lists. Arrays are good until the call returns: to keep
+        one, or a view of one, is an error, and while it lasts nothing of the runtime is freed.
         """
         raise NotImplementedError(f"{type(self).__name__} has no execute")
 

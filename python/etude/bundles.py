@@ -1,8 +1,8 @@
 """Test cases of bundled programs (`.bpte`): read them, run them, and compare with what they expect.
 
->>> from etude import bundles
->>> report = bundles.verify("model.bpte")
->>> print(report)
+    >>> from etude import bundles
+    >>> report = bundles.verify("model.bpte")
+    >>> print(report)
 
 A bundle is what ExecuTorch's `executorch.devtools.BundledProgram` writes: a program, and for its methods inputs with the outputs that
 eager PyTorch gave for them.

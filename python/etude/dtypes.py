@@ -123,8 +123,8 @@ def numpy_dtype(name: str) -> DType:
 
     Names are PyTorch's and numpy's ("float32", "bfloat16", "int64") or ExecuTorch's ("float", "long", "half").
 
-    >>> bits = np.array([0x3F80, 0x4000], np.uint16)          # 1.0 and 2.0 in bfloat16
-    >>> x = bits.view(numpy_dtype("bfloat16"))                # says so explicitly; no bit changes
+        >>> bits = np.array([0x3F80, 0x4000], np.uint16)          # 1.0 and 2.0 in bfloat16
+        >>> x = bits.view(numpy_dtype("bfloat16"))                # says so explicitly; no bit changes
     """
     return from_code(code_of(name))
 

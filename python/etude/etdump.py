@@ -1,9 +1,9 @@
 """Event dumps in ExecuTorch's format (ETDump), for its own tools: `executorch.devtools.Inspector` reads them.
 
->>> with etude.profile(method) as p:
-...     method(x)
->>> etdump.write("run.etdp", p)
->>> Inspector(etdump_path="run.etdp", etrecord="model.etrecord")           # where executorch is installed
+    >>> with etude.profile(method) as p:
+    ...     method(x)
+    >>> etdump.write("run.etdp", p)
+    >>> Inspector(etdump_path="run.etdp", etrecord="model.etrecord")           # where executorch is installed
 
 Writing needs the package `flatbuffers` (pip install etude[etdump]). A dump is a FlatBuffer with its size in front, identifier ED00,
 version 0; times are nanoseconds. Instructions that are computed once, at load, are in no execution: load with `constant_limit=0` to

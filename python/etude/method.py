@@ -229,8 +229,8 @@ class Method(Uncopied):
     def trace(self, function: Trace) -> Iterator[None]:
         """`with method.trace(function):` calls `function(event)` before and after each instruction; see `etude.Event`.
 
-        >>> with method.trace(lambda event: event.moment == "after" and print(event)):
-        ...     method(x)
+            >>> with method.trace(lambda event: event.moment == "after" and print(event)):
+            ...     method(x)
 
         An exception in it ends the execution, as one in a backend does. It runs on the thread that executes, and must not use the method.
         EtudeStateError where the method is traced already, or executing.

@@ -228,9 +228,9 @@ class Profile:
 def profile(method: Method, *, events: int = 100_000) -> Iterator[Profile]:
     """Measure a method while the block runs: where its time goes, by instruction.
 
-    >>> with etude.profile(method) as p:
-    ...     for _ in range(10): method(x)
-    >>> print(p)
+        >>> with etude.profile(method) as p:
+        ...     for _ in range(10): method(x)
+        >>> print(p)
 
     A call costs well under a microsecond more for each instruction. `events` is the room for calls one by one (the pictures
     over time); sums are kept of all. EtudeStateError where the method is traced already, EtudeTypeError for what is no method.
@@ -318,9 +318,9 @@ def _part_name(row: CData) -> str:
 def profile_load() -> Iterator[LoadProfile]:
     """Measure what opening programs and loading methods takes, of those that the block opens and loads on this thread.
 
-    >>> with etude.profile_load() as p:
-    ...     method = etude.load("model.pte").load_method("forward")
-    >>> print(p)
+        >>> with etude.profile_load() as p:
+        ...     method = etude.load("model.pte").load_method("forward")
+        >>> print(p)
 
     Reading, verifying, building, computing constants, initialising each delegate, and, within these, reading segments and packing
     weights. A mapped file is read when its bytes are first touched, which is within what touches them.

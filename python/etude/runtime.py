@@ -186,9 +186,9 @@ def load(
 ) -> Program:
     """Open a program in the process-wide runtime, or, where `threads` is given, in one of its own with so many threads.
 
-    >>> program = etude.load("model.pte")
-    >>> y, = program(x)                     # its only method, or "forward"
-    >>> y, = program["forward"](x)          # the same by name
+        >>> program = etude.load("model.pte")
+        >>> y, = program(x)                     # its only method, or "forward"
+        >>> y, = program["forward"](x)          # the same by name
 
     See `Runtime.load_program` for what `data`, `data_path` and the options may be and what is raised.
     """
@@ -203,9 +203,9 @@ def kernel(
 ) -> Callable[[Function], Function]:
     """Make the function below it the kernel of operator `name` (with overload: "my::op.out"), in the process-wide runtime or another.
 
-    >>> @etude.kernel("my::blend.out")
-    ... def blend(context, a, b, weight, out):
-    ...     out[...] = a + (b - a) * weight
+        >>> @etude.kernel("my::blend.out")
+        ... def blend(context, a, b, weight, out):
+        ...     out[...] = a + (b - a) * weight
 
     The function gets an `etude.KernelContext`, then the arguments in the order of the operator's schema, the out arguments included.
     Tensors are numpy arrays over the method's memory, without a copy; inputs are read only, results are written to the outs in place
