@@ -14,15 +14,15 @@ Prints Markdown, and the largest difference of logits from the official runtime'
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from turns import Worker, parse
 
 PROMPT = 128
 #: Bytes of one weight of a linear layer.
@@ -98,7 +98,7 @@ def profile(method, tokens, start, calls):
     return best
 
 
-def child(runtime, folder, name, threads):
+def child(runtime, threads, folder, name):
     """Answers each line of stdin: a clock, a first position, numbers of tokens and of calls, by the seconds of each call."""
     import resource
 
@@ -131,36 +131,20 @@ def child(runtime, folder, name, threads):
 # ---- in the parent --------------------------------------------------------------------------------------------------------------
 
 
-class Worker:
+class Runner(Worker):
     """One program in one runtime."""
 
     def __init__(self, python, runtime, folder, name, threads):
-        command = [python, __file__, "--child", runtime, str(folder), name, str(threads)]
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
+        super().__init__(python, __file__, runtime, threads, folder, name)
         self.times = {}
-        line = self.process.stdout.readline()
-        while line and not line.startswith("{"):
-            line = self.process.stdout.readline()
-        if not line:
+        if self.facts is None:
             raise SystemExit(f"{runtime} can't run {name}")
-        self.facts = json.loads(line)
-
-    def ask(self, clock, position, length, count):
-        self.process.stdin.write(f"{clock} {position} {length} {count}\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
 
     def turn(self, clock, position, length, count):
         self.times.setdefault((position, length), []).extend(self.ask(clock, position, length, count))
 
     def best(self, position, length):
         return min(self.times[position, length])
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 READ_SOURCE = r"""
@@ -244,7 +228,7 @@ def measure(folder, name, threads, pythons, seconds, clock, reading):
     window = window_of(folder)
     places = sorted({1, 256, PROMPT, window // 4, window // 2, 3 * window // 4, window - 1})
     places = [p for p in places if p < window]
-    workers = {title: Worker(python, title, folder, name, threads) for title, python in pythons.items()}
+    workers = {title: Runner(python, title, folder, name, threads) for title, python in pythons.items()}
     rounds, start = 0, time.perf_counter()
     while rounds < 4 or time.perf_counter() - start < seconds:
         for worker in workers.values():
@@ -291,17 +275,9 @@ def print_profile(worker, places):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"programs, of: {', '.join(PROGRAMS)}")
-    parser.add_argument("--official-python", metavar="PATH", help="an interpreter with torch and executorch installed")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=15, help="turns of a program go on for so long (default 15)")
-    parser.add_argument("--cpu-time", action="store_true", help="time of the processor, not the clock: for a busy machine, one thread")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.child:
-        child(args.child[0], args.child[1], args.child[2], int(args.child[3]))
+    names = f"programs, of: {', '.join(PROGRAMS)}"
+    args = parse(__doc__, child, "torch and executorch", seconds=15, names=names)
+    if args is None:
         return
     pythons = {"etude": sys.executable}
     if args.official_python:
@@ -311,8 +287,7 @@ def main():
         reading = Reading(folder)
         for threads in args.threads:
             for name in args.names or PROGRAMS:
-                clock = "cpu" if args.cpu_time else "wall"
-                workers, places = measure(args.folder, name, threads, pythons, args.seconds, clock, reading)
+                workers, places = measure(args.folder, name, threads, pythons, args.seconds, args.clock, reading)
                 print_speed(name, workers, places, threads, params, reading)
                 print_profile(workers["etude"], places)
                 for worker in workers.values():

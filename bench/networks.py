@@ -15,10 +15,8 @@ multiply-adds per second, against a loop of nothing else; bytes per second again
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import os
 import platform
 import statistics
 import subprocess
@@ -26,6 +24,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from turns import Worker, parse
 
 #: Multiply-adds of one execution, and bytes of packed weights where reading them bounds it.
 NETWORKS = {
@@ -101,7 +101,7 @@ def prepare_imports(runtime):
         executorch.runtime.Runtime.get()
 
 
-def child(runtime, path, data, threads):
+def child(runtime, threads, path, data):
     """Answers each line of stdin, a count and a clock, by the seconds that so many executions took, one by one."""
     import resource
 
@@ -132,28 +132,15 @@ def child(runtime, path, data, threads):
 # ---- in the parent --------------------------------------------------------------------------------------------------------------
 
 
-class Worker:
+class Runner(Worker):
     """One network in one runtime."""
 
     def __init__(self, python, runtime, path, data, threads):
-        command = [python, __file__, "--child", runtime, str(path), str(data), str(threads)]
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
+        super().__init__(python, __file__, runtime, threads, path, data)
         self.times = []
-        line = self.process.stdout.readline()
-        while line and not line.startswith("{"):
-            line = self.process.stdout.readline()
-        self.facts = json.loads(line) if line else None
 
     def turn(self, count, clock):
-        self.process.stdin.write(f"{count} {clock}\n")
-        self.process.stdin.flush()
-        self.times += json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.times += self.ask(count, clock)
 
 
 PEAK_SOURCE = r"""
@@ -224,7 +211,7 @@ def measure(folder, name, threads, pythons, seconds, clock):
     for title, runtime, ending in COLUMNS:
         path = folder / f"{name}{ending}"
         if runtime in pythons and path.exists():
-            worker = Worker(pythons[runtime], runtime, path, folder / f"{name}.npz", threads)
+            worker = Runner(pythons[runtime], runtime, path, folder / f"{name}.npz", threads)
             if worker.facts is None:
                 print(f"{title} can't run {path.name}", file=sys.stderr)
             else:
@@ -287,23 +274,14 @@ def print_networks(folder, names, threads, pythons, seconds, clock):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--official-python", metavar="PATH", help="an interpreter with executorch and onnxruntime installed")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=6, help="turns of a network go on for so long (default 6)")
-    parser.add_argument("--cpu-time", action="store_true", help="time of the processor, not the clock: for a busy machine, one thread")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.child:
-        child(args.child[0], args.child[1], args.child[2], int(args.child[3]))
+    args = parse(__doc__, child, "executorch and onnxruntime", seconds=6)
+    if args is None:
         return
     pythons = {"etude": sys.executable}
     if args.official_python:
         pythons |= {"official": args.official_python, "onnx": args.official_python}
     names = args.names or [name for name in NETWORKS if (args.folder / f"{name}.npz").exists()]
-    print_networks(args.folder, names, args.threads, pythons, args.seconds, "cpu" if args.cpu_time else "wall")
+    print_networks(args.folder, names, args.threads, pythons, args.seconds, args.clock)
 
 
 if __name__ == "__main__":

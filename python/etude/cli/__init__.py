@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from etude import EtudeError, __version__
-from etude.cli._errors import NamedError
+from etude.cli._errors import NamedError, in_options
 
 NO, FAILED, NO_FILE, INTERRUPTED, NO_READER = 1, 2, 3, 130, 141
 
@@ -103,10 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-#: What errors of the library call parameters, and what the command line does.
-_OPTIONS = {"(data_path=)": "(--data FILE.ptd)", "raise memory_limit ": "raise --memory-limit "}
-
-
 def _words(error: Exception, data: Sequence[str]) -> str:
     """The text of an error; of one of the system without its number. `data` are the files of --data, by number."""
     if isinstance(error, OSError) and not isinstance(error, EtudeError) and error.strerror:
@@ -114,6 +110,4 @@ def _words(error: Exception, data: Sequence[str]) -> str:
     text = str(error)
     if not isinstance(error, NamedError):
         text = re.sub(r"\bexternal data file (\d+)", lambda m: data[int(m[1])] if int(m[1]) < len(data) else m[0], text)
-    for parameter, option in _OPTIONS.items():
-        text = text.replace(parameter, option)
-    return text
+    return in_options(text)

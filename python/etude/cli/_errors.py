@@ -9,9 +9,19 @@ from contextlib import contextmanager
 
 import etude
 
+#: What errors of the library call parameters, and what the command line does.
+_OPTIONS = {"(data_path=)": "(--data FILE.ptd)", "raise memory_limit ": "raise --memory-limit "}
+
 
 class NamedError(etude.EtudeValueError):
     """Its text is whole: the name of the program is not put before it."""
+
+
+def in_options(text: str) -> str:
+    """The text of an error with options where it names parameters."""
+    for parameter, option in _OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text
 
 
 @contextmanager

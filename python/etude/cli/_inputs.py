@@ -7,7 +7,7 @@ import io
 import re
 import sys
 import zipfile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -47,8 +47,10 @@ def _looks(value: object) -> dict[str, Any]:
     return {"dtype": describe(value.dtype), "shape": list(value.shape)} if isinstance(value, np.ndarray) else {"value": value}
 
 
-def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool = False) -> Inputs:
-    """The inputs for a method, in order; says what each is and where it comes from, unless `quiet`."""
+def read_inputs(method: etude.Method, args: argparse.Namespace, *, words: TextIO | None = None) -> Inputs:
+    """The inputs for a method, in order. Says to `words`, if any, what each is and where it comes from; to stderr of those alone
+    that are made up.
+    """
     infos = method.metadata.inputs
     given = _given(args, method)
     for index in given:
@@ -64,9 +66,9 @@ def read_inputs(method: etude.Method, args: argparse.Namespace, *, quiet: bool =
                 value, note = _made_up(info, value)
         else:
             value, note = _made_up(info)
-        if not quiet:
+        if words is not None and (words is not sys.stderr or "made up" in note):
             looks = f"{describe(value.dtype)} {list(value.shape)}" if isinstance(value, np.ndarray) and "made up" in note else info
-            print(f"input {i}: {looks} ({note})")
+            print(f"input {i}: {looks} ({note})", file=words)
         values.append(value)
         sources.append(note)
     return Inputs(values, sources)

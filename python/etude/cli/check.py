@@ -10,6 +10,7 @@ import argparse
 import etude
 from etude.cli._backends import add_options
 from etude.cli._common import Limits, add_limits, add_program, bytes_text, limits, open_program, print_json
+from etude.cli._errors import in_options
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,5 +55,5 @@ def find_problems(program: etude.Program, name: str, bounds: Limits) -> list[str
     try:
         program.load_method(name, fresh=True, **bounds).close()
     except etude.EtudeError as error:
-        return str(error).splitlines()
+        return in_options(str(error)).splitlines()
     return []

@@ -6,6 +6,7 @@ Exit status 0 if all is within the tolerance, 1 if not.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         return _against_file(method, args)
     with about(args.other):
         other = etude.load(read_source(args.other), data_path=args.other_data).load_method(method.name, constant_limit=0, **limits(args))
-    given = read_inputs(method, args, quiet=args.json)
+    given = read_inputs(method, args, words=None if args.json else sys.stdout)
     inputs = given.values
     _check_takes(other, inputs, method, args)
     records = None
@@ -138,7 +139,7 @@ def _against_file(method: etude.Method, args: argparse.Namespace) -> int:
     if complete:
         given = Inputs([from_bits(stored[i], info) for i, info in enumerate(infos)], ["given"] * len(infos))
     else:
-        given = read_inputs(method, args, quiet=args.json)
+        given = read_inputs(method, args, words=None if args.json else sys.stdout)
     outputs = method.execute(given.values)
     expected = numbered(arrays, "out", method.name)
     places = sorted(expected)

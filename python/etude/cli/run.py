@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         method = program.load_method(pick_method(program, args.method), constant_limit=0 if every else None, **limits(args))
     method.set_seed(args.seed)
     loaded = time.perf_counter()
-    inputs = read_inputs(method, args, quiet=quiet)
+    inputs = read_inputs(method, args, words=None if args.json else words_beside(*streams))
     if args.dump or args.check_finite:
         return _look_inside(method, inputs, args)
     times: list[float] = []
