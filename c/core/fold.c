@@ -3,6 +3,7 @@
 
 #include "checked.h"
 #include "deps.h"
+#include "fuse.h"
 #include "method.h"
 #include "scratch.h"
 
@@ -16,6 +17,7 @@ typedef struct etude_folded {
   size_t size;       /* the header included */
   uint32_t replaced; /* bit i: of the call that prepared it, argument i is not read any more */
   bool needed;
+  bool late; /* prepared when all arguments had been made, which are there yet */
 } etude_folded;
 
 enum { HEAD = ETUDE_ALIGN_UP(sizeof(etude_folded), ETUDE_MEMORY_ALIGNMENT) };
@@ -30,7 +32,8 @@ typedef struct etude_folding {
   uint8_t *written; /* by value: how often it is a result, 2 = often or not to be folded */
   uint8_t *read;    /* by tensor: is it to be made for somebody who reads it? */
   uint64_t work;
-  bool viewed; /* the result that was looked at last has views */
+  bool viewed;          /* the result that was looked at last has views */
+  etude_fusing *fusing; /* where calls may be taken over */
 } fold;
 
 static void mark(fold *f, const etude_value *value, uint8_t times) {
@@ -76,17 +79,6 @@ static bool is_constant(fold *f, const etude_value *value, bool early) {
   return true;
 }
 
-/* Is what `view` finds at its place, for as long as it is used, what this call writes to `s`? Only without jumps. */
-static bool is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s) {
-  const etude_span *found = NULL;
-  for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
-    const etude_span *other = &a->spans[i];
-    if (other->writes == 0 || !etude_spans_overlap(view, other) || other->first >= view->used) continue;
-    if (found == NULL || other->first >= found->first) found = other;
-  }
-  return found == s;
-}
-
 /* Tensors that no instruction makes may lie over a result: the exporter leaves out views. They move with it. False where
    it can't be told what they are. With `data` they are moved. */
 static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
@@ -104,7 +96,7 @@ static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
       if (!etude_spans_overlap(view, s)) continue;
       if (a->jumps || a->steps < count) return false;
       a->steps -= count;
-      if (!is_view_of(a, view, s)) continue;
+      if (!etude_is_view_of(a, view, s)) continue;
     }
     if (view->offset != s->offset || view->size != s->size || view->moved || view->named ||
         f->written[etude_span_value(a, view)] != 0 || (tensor->flags & ETUDE_TENSOR_DYNAMIC) != 0)
@@ -265,22 +257,35 @@ static void free_unneeded(etude_method *method) {
   }
 }
 
+static void set_needed(const fold *f, bool needed) {
+  for (uint32_t i = 0; i < f->a->method->tensor_count; ++i) {
+    if (f->of[i] != NULL) f->of[i]->needed = needed;
+  }
+}
+
 /* Free what only folded calls read. */
 static void sweep(fold *f) {
   etude_method *method = f->a->method;
+  set_needed(f, false);
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     const etude_instruction *instruction = &method->instructions[i];
-    for (uint32_t k = 0; !instruction->folded && k < instruction->arg_count; ++k) {
+    const bool runs = !instruction->folded || instruction->taken != 0;
+    for (uint32_t k = 0; runs && k < instruction->arg_count; ++k) {
       const etude_value *value = instruction->args[k];
       if (reads(instruction, k)) need(f, value);
       for (uint32_t j = 0; etude_is_list(value) && j < value->count; ++j, f->a->steps -= f->a->steps > 0) {
-        if (f->a->steps == 0) return; /* all is kept */
+        if (f->a->steps == 0) {
+          set_needed(f, true); /* all is kept */
+          return;
+        }
         need(f, value->as.items[j]);
       }
     }
   }
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
-    if (f->of[i] != NULL && !f->of[i]->needed) method->tensors[i].data = NULL;
+    if (f->of[i] == NULL || f->of[i]->needed) continue;
+    method->tensors[i].data = NULL;
+    f->of[i] = NULL;
   }
   free_unneeded(method);
 }
@@ -293,6 +298,7 @@ void *etude_fold_keep(etude_method *method, size_t size) {
   if (block == NULL) return NULL;
   block->size = HEAD + size;
   block->replaced = 0;
+  block->late = false;
   block->needed = true;
   block->next = method->folded;
   method->folded = block;
@@ -318,6 +324,7 @@ static void prepare(fold *f, etude_instruction *call) {
   etude_kernel_call_init(&prepare, f->a->method, call, NULL);
   prepare.keep = &call->kept;
   prepare.folding = f;
+  prepare.fusing = f->fusing;
   traits.prepare(&prepare.ctx, (etude_value *const *)call->args, call->arg_count);
   etude_scratch_reset(f->a->method);
 }
@@ -326,24 +333,52 @@ static void prepare(fold *f, etude_instruction *call) {
 static void forget_all(etude_method *method) {
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     etude_instruction *call = &method->instructions[i];
-    if (call->kept == NULL || block_of(call->kept)->replaced != 0) continue;
+    if (call->kept == NULL || (block_of(call->kept)->replaced != 0 && !block_of(call->kept)->late)) continue;
     block_of(call->kept)->needed = false;
     call->kept = NULL;
   }
   free_unneeded(method);
 }
 
-static void prepare_all(fold *f) {
+static void prepare_calls(fold *f) {
   etude_method *method = f->a->method;
-  const size_t told = method->scratch_need;
   etude_scratch_set_data(method, NULL, ETUDE_NO_DATA);
   for (uint32_t i = 0; i < method->instruction_count && method->constant_left > 0; ++i) {
     etude_instruction *call = &method->instructions[i];
-    if (call->kind == ETUDE_KERNEL_CALL && !call->folded && call->kept == NULL) prepare(f, call);
+    if (call->kind != ETUDE_KERNEL_CALL || call->folded || call->kept != NULL) continue;
+    prepare(f, call);
+    if (call->kept != NULL) block_of(call->kept)->late = true;
   }
   etude_scratch_set_data(method, ETUDE_NO_DATA, NULL);
-  /* What was prepared may be used in ways that take more scratch memory, which comes out of the same budget. */
-  if (etude_scratch_measure(method) <= told || method->scratch_need - told <= method->constant_left) return;
+}
+
+/* What was prepared may be used in ways that take more scratch memory, which comes out of the same budget. */
+static bool is_affordable(etude_method *method, size_t told) {
+  return etude_scratch_measure(method) <= told || method->scratch_need - told <= method->constant_left;
+}
+
+/* Where calls were taken over. */
+static bool place_fused(fold *f, etude_fusing *fusing) {
+  const size_t size = etude_fuse_plan(fusing);
+  uint8_t *block = size == 0 || size == SIZE_MAX ? NULL : etude_fold_keep(f->a->method, size);
+  if (block == NULL && size != 0) return false;
+  etude_fuse_place(fusing, block);
+  sweep(f);
+  (void)etude_scratch_measure(f->a->method);
+  return true;
+}
+
+static void prepare_all(fold *f) {
+  etude_method *method = f->a->method;
+  const size_t told = method->scratch_need;
+  etude_fusing fusing;
+  f->fusing = etude_fuse_begin(&fusing, f->a, f->written) ? &fusing : NULL;
+  prepare_calls(f);
+  const bool fused = f->fusing != NULL && fusing.any;
+  const bool good = is_affordable(method, told) && (!fused || place_fused(f, &fusing));
+  if (!good && fused) etude_fuse_undo(&fusing);
+  if (f->fusing != NULL) etude_fuse_end(&fusing);
+  if (good) return;
   forget_all(method);
   method->scratch_need = told;
 }

@@ -2,6 +2,7 @@
 #include "checked.h"
 #include "deps.h"
 #include "fold.h"
+#include "fuse.h"
 #include "method.h"
 #include "scratch.h"
 #include "work.h"
@@ -95,6 +96,42 @@ const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_ten
   *out_args = (etude_value *const *)maker->args;
   *out_arg_count = maker->arg_count;
   return call->method->operators[maker->index].kernel->name;
+}
+
+static bool show(const etude_kernel_context *ctx, const etude_instruction *call, etude_kernel_neighbour *out) {
+  const etude_kernel_neighbour found = {call_of(ctx)->method->operators[call->index].kernel->name,
+                                        (etude_value *const *)call->args, call->arg_count};
+  *out = found;
+  return true;
+}
+
+/* The instruction as `prepare` may change it. */
+static etude_instruction *own(const etude_kernel_context *ctx) {
+  const etude_method *method = call_of(ctx)->method;
+  return &method->instructions[call_of(ctx)->instruction - method->instructions];
+}
+
+bool etude_kernel_follower(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
+  const etude_instruction *found;
+  return call_of(ctx)->fusing != NULL && etude_fuse_follower(call_of(ctx)->fusing, own(ctx), index, &found) &&
+         show(ctx, found, out);
+}
+
+bool etude_kernel_take_followers(etude_kernel_context *ctx, uint32_t count) {
+  return call_of(ctx)->fusing != NULL && etude_fuse_take(call_of(ctx)->fusing, own(ctx), count);
+}
+
+bool etude_kernel_maker(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
+  const etude_instruction *found;
+  return call_of(ctx)->fusing != NULL && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) &&
+         show(ctx, found, out);
+}
+
+bool etude_kernel_take_maker(etude_kernel_context *ctx, uint32_t index, uint32_t argument) {
+  const etude_instruction *found;
+  return call_of(ctx)->fusing != NULL && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) &&
+         argument < found->arg_count &&
+         etude_fuse_replace(call_of(ctx)->fusing, own(ctx), index, found->args[argument]);
 }
 #else
 void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {

@@ -117,7 +117,8 @@ typedef struct etude_instruction {
   uint32_t index; /* operator, delegate, or destination instruction */
   etude_value **args;
 #ifndef ETUDE_NO_FOLDING
-  void *kept; /* what its kernel prepared: fold.h */
+  void *kept;     /* what its kernel prepared: fold.h */
+  uint32_t taken; /* 1 + the instruction that does its work, too: fuse.h; 0 = none */
 #endif
 } etude_instruction;
 
@@ -270,6 +271,7 @@ typedef struct etude_kernel_call {
 #ifndef ETUDE_NO_FOLDING
   void **keep;                         /* not NULL: the kernel prepares what it keeps here */
   const struct etude_folding *folding; /* not NULL: knows what is made at load (fold.h) */
+  struct etude_fusing *fusing;         /* not NULL: the kernel may take over other calls meanwhile (fuse.h) */
 #endif
 } etude_kernel_call;
 
@@ -286,6 +288,7 @@ static inline void etude_kernel_call_init(etude_kernel_call *call, etude_method 
 #ifndef ETUDE_NO_FOLDING
   call->keep = NULL;
   call->folding = NULL;
+  call->fusing = NULL;
 #endif
 }
 

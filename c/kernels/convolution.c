@@ -3,7 +3,8 @@
  *
  * Every size and step comes from a file: they are bounded here so that positions, computed in 64 bits, cannot overflow.
  */
-#include "convolution.h"
+#include "compute/floats.h"
+#include "convolution_fused.h"
 #include "dtype.h"
 #include "strided.h"
 
@@ -135,6 +136,8 @@ etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *
   memset(c, 0, sizeof *c);
   c->dtype = in->scalar_type;
   c->whole = etude_dtype_is_int(c->dtype);
+  c->low = -etude_infinity();
+  c->high = etude_infinity();
   c->batch = (size_t)in->sizes[0];
   TRY(read_steps(ctx, args, first, in->rank - 2u, c));
   TRY(check_channels(ctx, in, weight, bias, groups, c));
@@ -252,19 +255,21 @@ static void turn(etude_conv *c) {
   turn_volume(&c->in);
   turn_volume(&c->weight);
   turn_volume(&c->out);
+  turn_volume(&c->add);
   turn_steps(c->stride, 1);
   turn_steps(c->padding, 0);
   turn_steps(c->dilation, 1);
   turn_steps(c->output_padding, 0);
 }
 
-static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
+static etude_status run(etude_kernel_context *ctx, etude_conv *c, const etude_conv_kept *kept) {
   bool done = false;
   turn(c);
   if (!ETUDE_SMALL && c->dtype != ETUDE_DOUBLE && !c->whole) {
-    TRY(etude_conv_depthwise(ctx, c, &done));
+    if (kept != NULL) TRY(etude_conv_image(ctx, c, etude_conv_packed(kept), kept->fused, &done));
+    if (!done) TRY(etude_conv_depthwise(ctx, c, &done));
     if (!done) TRY(etude_conv_planes(ctx, c, &done));
-    if (!done) TRY(etude_conv_image(ctx, c, &done));
+    if (!done) TRY(etude_conv_image(ctx, c, NULL, false, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
   SCRATCH_TAKEN(ctx);
@@ -272,6 +277,7 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c) {
 }
 
 KERNEL(etude_aten_convolution_out) {
+  const etude_conv_kept *kept = etude_kernel_kept(ctx);
   etude_tensor *in, *weight, *bias, *out;
   int64_t sizes[5];
   etude_conv c;
@@ -283,29 +289,57 @@ KERNEL(etude_aten_convolution_out) {
   TRY(etude_conv_describe(ctx, args, 3, in, weight, bias, out, &c, sizes));
   TRY(etude_out_resize(ctx, out, sizes, in->rank));
   c.out = etude_volume_of(out);
-  return etude_tensor_numel(out) == 0 ? ETUDE_OK : run(ctx, &c);
+  if (kept != NULL) {
+    c.low = kept->low;
+    c.high = kept->high;
+    if (kept->add != NULL) c.add = etude_volume_of(kept->add);
+  }
+  return etude_tensor_numel(out) == 0 ? ETUDE_OK : run(ctx, &c, kept);
 }
 
+#ifndef ETUDE_NO_FOLDING
 static bool is_constant(const etude_tensor *tensor) {
   return tensor == NULL || (tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0);
 }
 
-void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
-  etude_tensor *in, *weight, *bias, *out;
+static bool describe_constant(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, etude_conv *c,
+                              etude_tensor **out) {
+  etude_tensor *in, *weight, *bias;
   int64_t sizes[5];
-  etude_conv c;
   if (etude_arg_count(ctx, arg_count, 11) != ETUDE_OK || etude_arg_tensor(ctx, args, 0, &in) != ETUDE_OK ||
       etude_arg_tensor(ctx, args, 1, &weight) != ETUDE_OK ||
-      etude_arg_tensor_or_none(ctx, args, 2, &bias) != ETUDE_OK || etude_arg_out(ctx, args, 9, &out) != ETUDE_OK ||
+      etude_arg_tensor_or_none(ctx, args, 2, &bias) != ETUDE_OK || etude_arg_out(ctx, args, 9, out) != ETUDE_OK ||
       !is_constant(weight) || !is_constant(bias) ||
-      etude_conv_describe(ctx, args, 3, in, weight, bias, out, &c, sizes) != ETUDE_OK || out->rank != in->rank) {
-    return; /* an execution will say what is wrong */
+      etude_conv_describe(ctx, args, 3, in, weight, bias, *out, c, sizes) != ETUDE_OK || (*out)->rank != in->rank) {
+    return false; /* an execution will say what is wrong */
   }
   for (uint32_t d = 0; d < in->rank; ++d) {
-    if (out->sizes[d] != sizes[d]) return;
+    if ((*out)->sizes[d] != sizes[d]) return false;
   }
-  if (etude_tensor_numel(out) == 0 || c.dtype != ETUDE_FLOAT) return;
-  c.out = etude_volume_of(out);
-  turn(&c);
-  if (!etude_conv_is_depthwise(&c) && !etude_conv_has_planes(&c)) etude_conv_image_prepare(ctx, &c);
+  c->out = etude_volume_of(*out);
+  return etude_tensor_numel(*out) != 0 && c->dtype == ETUDE_FLOAT;
 }
+
+void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
+  const size_t workers = etude_kernel_worker_count(ctx);
+  etude_conv_after after;
+  etude_tensor *out;
+  etude_conv c;
+  if (!describe_constant(ctx, args, arg_count, &c, &out)) return;
+  etude_conv_read_after(ctx, out, c.transposed ? 0 : UINT32_MAX, &after);
+  turn(&c);
+  const size_t size = etude_conv_image_packed_size(&c, workers), folded = etude_conv_fold_size(&c, &after);
+  if (size == 0 || (!etude_conv_is_depthwise(&c) && etude_conv_has_planes(&c))) return;
+  void *memory = folded == 0 ? NULL : etude_kernel_scratch(ctx, folded);
+  if (folded != 0 && memory == NULL) return;
+  etude_conv_kept *kept = etude_kernel_keep(ctx, ETUDE_CONV_HEAD + size);
+  if (kept == NULL) return;
+  while (!etude_kernel_take_followers(ctx, after.count)) etude_conv_read_after(ctx, out, after.count - 1, &after);
+  etude_conv_fold(&c, &after, memory);
+  kept->fused = after.count > 0;
+  kept->add = after.add;
+  kept->low = after.low;
+  kept->high = after.high;
+  etude_conv_image_pack(ctx, &c, (char *)kept + ETUDE_CONV_HEAD);
+}
+#endif

@@ -24,6 +24,8 @@ typedef struct etude_conv {
   etude_volume in, weight, out; /* weights: [out, in / groups, ...]; transposed [in, out / groups, ...] */
   char *bias;                   /* or NULL */
   size_t bias_stride;
+  etude_volume add; /* of a tensor that is added, laid out as the output; no data = none */
+  float low, high;  /* bounds of the result */
   int64_t stride[3], padding[3], dilation[3], output_padding[3];
   bool transposed;
   /* The order of K: the dimensions of a patch, outermost first; 3 is the channel. */
@@ -93,14 +95,21 @@ bool etude_conv_has_planes(const etude_conv *c);
 etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c, bool *done);
 /* With few output channels. */
 etude_status etude_conv_planes(etude_kernel_context *ctx, const etude_conv *c, bool *done);
-/* By the packed loops of c/compute, where that is less work than the next. */
-etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, bool *done);
-/* Pack constant weights for it once, where it will be taken. */
-void etude_conv_image_prepare(etude_kernel_context *ctx, const etude_conv *c);
+/* By the packed loops of c/compute, where that is less work than the next, or always where it is fused with what follows. */
+etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, const void *packed, bool fused,
+                              bool *done);
+/* Bytes of constant weights that are packed for it once; 0 where it would not be taken. */
+size_t etude_conv_image_packed_size(const etude_conv *c, size_t workers);
+void etude_conv_image_pack(etude_kernel_context *ctx, const etude_conv *c, void *packed);
 /* Any convolution of floats, halfs or bfloat16s, unless the dim orders are odd. */
 etude_status etude_conv_product(etude_kernel_context *ctx, etude_conv *c, bool *done);
 
-/* `prepare` of aten::convolution. */
+/* `prepare` of aten::convolution, which is not in builds without folding. */
+#ifndef ETUDE_NO_FOLDING
 void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
+#define ETUDE_CONVOLUTION_PREPARE etude_convolution_prepare
+#else
+#define ETUDE_CONVOLUTION_PREPARE NULL
+#endif
 
 #endif /* ETUDE_KERNELS_CONVOLUTION_H_ */

@@ -7,24 +7,12 @@
 #include "compute/words.h"
 #include "convolution_image.h"
 
-/* The most taps of a kernel. */
-#define MAX_TAPS 64u
 /* Multiplications that are worth a task. */
 #define TASK_WORK 524288.0
-/* Fewer would leave most of a vector empty. */
-#define LEAST_CHANNELS 8u
 /* Channels of a block: a multiple of the lanes of every instruction set. */
 #define BLOCK_CHANNELS 16u
 /* Floats of input and output that a band aims at. */
 #define BAND_FLOATS 65536u
-/* Pointers to inputs that a line of output may take. */
-#define MOST_POINTERS 65536u
-
-bool etude_conv_is_depthwise(const etude_conv *c) {
-  const size_t taps = etude_volume_positions(&c->weight);
-  return etude_conv_has_image(c) && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
-         c->groups >= LEAST_CHANNELS && taps <= MAX_TAPS && c->out.sizes[2] <= MOST_POINTERS / taps;
-}
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 

@@ -12,12 +12,23 @@
 #define BAND_ROWS 4u
 /* Floats of an image that is not cut. */
 #define WHOLE_FLOATS 8388608u
+/* Of a depthwise one: the most taps, the least channels (fewer would leave most of a vector empty), and the most pointers
+   to inputs that a line of output takes. */
+#define MAX_TAPS 64u
+#define LEAST_CHANNELS 8u
+#define MOST_POINTERS 65536u
 /* Pixels and floats that are worth a task. */
 #define TASK_FLOATS 32768u
 
 bool etude_conv_has_image(const etude_conv *c) {
   return c->dtype == ETUDE_FLOAT && etude_is_image(&c->in) && etude_is_image(&c->out) && etude_is_image(&c->weight) &&
          c->padding[0] == 0 && c->output_padding[0] == 0;
+}
+
+bool etude_conv_is_depthwise(const etude_conv *c) {
+  const size_t taps = etude_volume_positions(&c->weight);
+  return etude_conv_has_image(c) && !c->transposed && c->in_channels == 1 && c->out_channels < 4 &&
+         c->groups >= LEAST_CHANNELS && taps <= MAX_TAPS && c->out.sizes[2] <= MOST_POINTERS / taps;
 }
 
 etude_convolution etude_conv_band(const etude_conv *c, size_t groups, size_t first, size_t end, size_t *from) {
@@ -79,6 +90,7 @@ typedef struct images {
   const void *weights_packed;
   float *in, *out; /* of the band, where it is transposed */
   const float *x;  /* of the band, in its tensor */
+  const float *add;
   float *y;
   size_t parts, pack_parts, in_parts, out_parts;
   char *run_scratch;
@@ -138,7 +150,22 @@ static costs costs_of(const images *m, bool packed) {
 
 /* ---- plan ---- */
 
-static bool plan(const etude_conv *c, size_t workers, bool packed, images *m) {
+/* When it is asked whether the way pays. */
+typedef enum moment { AT_LOAD, WITH_PACKED, FUSED, UNPACKED } moment;
+
+/* At load tensors may get their channels innermost yet. */
+static bool pays(images *m, moment when) {
+  const images is = *m;
+  if (when == FUSED) return true;
+  if (when == AT_LOAD) m->in_last = m->out_last = true;
+  const bool depthwise = etude_conv_is_depthwise(m->c);
+  const costs k = costs_of(m, when != UNPACKED);
+  const bool last = m->in_last && m->out_last;
+  *m = is;
+  return depthwise ? last && when != UNPACKED : k.image < k.product;
+}
+
+static bool plan(const etude_conv *c, size_t workers, moment when, images *m) {
   const size_t out_height = c->out.sizes[1];
   size_t from;
   if (!etude_conv_has_image(c) || c->in_channels == 0 || (c->transposed && c->groups != 1)) return false;
@@ -163,8 +190,7 @@ static bool plan(const etude_conv *c, size_t workers, bool packed, images *m) {
   }
   m->v = etude_conv_band(c, c->groups, 0, m->rows, &from);
   if (etude_convolution_packed_size(&m->v) > SIZE_MAX / 8) return false;
-  const costs k = costs_of(m, packed);
-  return k.image < k.product;
+  return pays(m, when);
 }
 
 /* ---- tasks ---- */
@@ -212,6 +238,31 @@ static void out_task(void *arg, size_t part, size_t worker) {
   }
 }
 
+static bool is_alike(const etude_volume *a, const etude_volume *b) {
+  return a->batch == b->batch && a->channel == b->channel && memcmp(a->strides, b->strides, sizeof a->strides) == 0;
+}
+
+/* What is added is first copied to where results are made, channels innermost. With all images at once too. */
+static void add_task(void *arg, size_t part, size_t worker) {
+  const images *m = arg;
+  const etude_volume *from = &m->c->add;
+  const size_t first = share(m->out_channels, part, m->out_parts), end = share(m->out_channels, part + 1, m->out_parts);
+  const size_t pixels = m->v.out_height * m->v.out_width;
+  (void)worker;
+  for (size_t n = 0; n < m->v.batch; ++n) {
+    const float *add = m->add + n * from->batch;
+    float *to = (float *)m->io.y + n * pixels * m->out_channels;
+    if (from->strides[2] == 1) {
+      etude_transpose_words(to + first, (ptrdiff_t)m->out_channels, add + first * from->channel,
+                            (ptrdiff_t)from->channel, pixels, end - first);
+      continue;
+    }
+    for (size_t p = 0; p < pixels; ++p) {
+      for (size_t o = first; o < end; ++o) to[p * m->out_channels + o] = add[p * from->strides[2] + o * from->channel];
+    }
+  }
+}
+
 static void run_task(void *arg, size_t part, size_t worker) {
   const images *m = arg;
   (void)worker;
@@ -236,15 +287,24 @@ static void run_band(etude_kernel_context *ctx, images *m, size_t n, size_t firs
   m->x = (const float *)(const void *)c->in.data + image * c->in.batch + from * c->in.strides[1];
   m->y = (float *)(void *)c->out.data + image * c->out.batch + first * c->out.strides[1];
   m->io = etude_conv_io(m->in_last ? m->x : m->in, m->in_channels, m->out_last ? m->y : m->out, m->out_channels);
+  m->io.low = c->low;
+  m->io.high = c->high;
   if (!m->in_last) {
     const size_t pixels = m->v.in_height * m->v.in_width;
     m->in_parts = parts_for(m, pixels * m->in_channels, pixels);
     if (pixels != 0) etude_kernel_parallel_for(ctx, m->in_parts, in_task, m);
   }
+  m->out_parts = parts_for(m, m->v.out_height * m->v.out_width * m->out_channels, m->out_channels);
+  if (c->add.data != NULL) {
+    m->add = (const float *)(const void *)c->add.data + image * c->add.batch + first * c->add.strides[1];
+    const bool direct = m->out_last && is_alike(&c->add, &c->out);
+    m->io.add = direct ? m->add : m->io.y;
+    m->io.add_pixel = m->out_channels;
+    if (!direct) etude_kernel_parallel_for(ctx, m->out_parts, add_task, m);
+  }
   m->parts = etude_convolution_parts(&m->v, m->workers);
   etude_kernel_parallel_for(ctx, m->parts, run_task, m);
   if (m->out_last) return;
-  m->out_parts = parts_for(m, m->v.out_height * m->v.out_width * m->out_channels, m->out_channels);
   etude_kernel_parallel_for(ctx, m->out_parts, out_task, m);
 }
 
@@ -282,24 +342,31 @@ static void pack(etude_kernel_context *ctx, images *m) {
   etude_kernel_parallel_for(ctx, m->pack_parts, pack_task, m);
 }
 
-void etude_conv_image_prepare(etude_kernel_context *ctx, const etude_conv *c) {
+#ifndef ETUDE_NO_FOLDING
+size_t etude_conv_image_packed_size(const etude_conv *c, size_t workers) {
   images m;
-  if (!plan(c, etude_kernel_worker_count(ctx), true, &m)) return;
-  m.packed = etude_kernel_keep(ctx, etude_convolution_packed_size(&m.v));
-  if (m.packed != NULL) pack(ctx, &m);
+  return plan(c, workers, AT_LOAD, &m) ? etude_convolution_packed_size(&m.v) : 0;
 }
 
-etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, bool *done) {
-  const void *kept = etude_kernel_kept(ctx);
+void etude_conv_image_pack(etude_kernel_context *ctx, const etude_conv *c, void *packed) {
   images m;
-  *done = plan(c, etude_kernel_worker_count(ctx), kept != NULL, &m);
+  if (!plan(c, etude_kernel_worker_count(ctx), FUSED, &m)) return;
+  m.packed = packed;
+  pack(ctx, &m);
+}
+#endif
+
+etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, const void *packed, bool fused,
+                              bool *done) {
+  images m;
+  *done = plan(c, etude_kernel_worker_count(ctx), fused ? FUSED : packed != NULL ? WITH_PACKED : UNPACKED, &m);
   if (!*done) return ETUDE_OK;
   const bool whole = m.in_last && m.out_last; /* which then has dense images */
   const double row_work = etude_conv_work(c) / 16 / ((double)c->batch * (double)c->out.sizes[1]);
-  m.weights_packed = kept;
+  m.weights_packed = packed;
   TRY(take_scratch(ctx, &m, whole));
   SCRATCH_TAKEN(ctx);
-  if (kept == NULL) pack(ctx, &m);
+  if (packed == NULL) pack(ctx, &m);
   for (size_t n = 0; n < (whole ? 1 : c->batch); ++n) {
     for (size_t first = 0; first < c->out.sizes[1]; first += m.rows) {
       const size_t end = first + m.rows < c->out.sizes[1] ? first + m.rows : c->out.sizes[1];

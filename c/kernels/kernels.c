@@ -39,8 +39,12 @@ TRAITS(reals, REALS)
 TRAITS(numbers, NUMBERS)
 
 const etude_kernel_traits etude_asked = {(uint32_t)sizeof(etude_kernel_traits), 0, 0, 0, etude_kernel_ask, NULL};
-const etude_kernel_traits etude_convolution_traits = {
-    (uint32_t)sizeof(etude_kernel_traits), 0, FLOATS | WHOLE, 0, etude_kernel_ask, etude_convolution_prepare};
+const etude_kernel_traits etude_convolution_traits = {(uint32_t)sizeof(etude_kernel_traits),
+                                                      ETUDE_KERNEL_ANY_ORDER,
+                                                      FLOATS | WHOLE,
+                                                      0,
+                                                      etude_kernel_ask,
+                                                      ETUDE_CONVOLUTION_PREPARE};
 #define PRODUCT_TRAITS(name)                                                                           \
   const etude_kernel_traits etude_product_##name = {                                                   \
       (uint32_t)sizeof(etude_kernel_traits), 0, NUMBERS, 0, etude_kernel_ask, etude_##name##_prepare};

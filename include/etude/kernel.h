@@ -35,7 +35,12 @@ typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_v
 enum {
   /** The results depend on the arguments alone, and take time in proportion to the bytes of both: where all arguments
       are constant, a call may be run once, when the method is loaded (::etude_method_config.constant_limit). */
-  ETUDE_KERNEL_LINEAR = 1u << 0
+  ETUDE_KERNEL_LINEAR = 1u << 0,
+  /** Tensors of 3 and 4 dimensions may each have any dim order, and are best with the second dimension, the channels,
+      innermost; with `prepare` only where that kept something. Results between such calls may be laid out so. */
+  ETUDE_KERNEL_ANY_ORDER = 1u << 1,
+  /** The dim order of such tensors does not matter where it is the same for all of them, as of elementwise operators. */
+  ETUDE_KERNEL_ONE_ORDER = 1u << 2
 };
 
 /**
@@ -44,7 +49,7 @@ enum {
  */
 typedef struct etude_kernel_traits {
   uint32_t struct_size; /**< `sizeof(etude_kernel_traits)` of the header it was compiled with */
-  uint32_t flags;       /**< ::ETUDE_KERNEL_LINEAR */
+  uint32_t flags;       /**< ::ETUDE_KERNEL_LINEAR and its like */
 
   /**
    * ::ETUDE_DTYPE_BIT of every element type that a tensor among the arguments may have, the results included. A
@@ -132,6 +137,37 @@ ETUDE_API void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index);
 
 /** What `prepare` kept for this call; NULL where it kept nothing. */
 ETUDE_API const void *etude_kernel_kept(const etude_kernel_context *ctx);
+
+/** Another call, as `prepare` may see it. Good until `prepare` returns; values live as long as the method. The functions
+    that tell of calls, and take them over, are not in builds without folding, as `prepare` is not called there. */
+typedef struct etude_kernel_neighbour {
+  const char *name; /**< of the kernel: "aten::relu.out" */
+  etude_value *const *args;
+  uint32_t arg_count;
+} etude_kernel_neighbour;
+
+/**
+ * For `prepare` alone: call @p index (from 0) of the chain in which each call alone reads the (first) result of the one
+ * before, the first one that of the kernel's own call; and what else they read is there when the kernel's own call runs.
+ * False where the chain is not that long, or memory is not to be spent on such things.
+ */
+ETUDE_API bool etude_kernel_follower(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out);
+
+/**
+ * For `prepare` alone: take over the first @p count calls of that chain. They are not run any more; in place of its own
+ * result the kernel has the last one's among its arguments, at once and in executions, and must write what they would
+ * have made of it. False, and nothing changes, where that result can't be made as early.
+ */
+ETUDE_API bool etude_kernel_take_followers(etude_kernel_context *ctx, uint32_t count);
+
+/** For `prepare` alone: the call that makes argument @p index. False where none does, or it can't be told which. */
+ETUDE_API bool etude_kernel_maker(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out);
+
+/**
+ * For `prepare` alone: replace argument @p index of the kernel's call by @p argument of the call that makes it, which is
+ * not run any more if nobody else needs it. False, and nothing changes, where that one does not last so long.
+ */
+ETUDE_API bool etude_kernel_take_maker(etude_kernel_context *ctx, uint32_t index, uint32_t argument);
 
 /**
  * A `scratch_need` that calls the kernel itself, for one that asks ::etude_kernel_is_asked once it has taken all of its

@@ -43,8 +43,9 @@ typedef struct etude_method_config {
    * Most bytes that may be kept so that what never changes is computed once, at load: results of cheap operators
    * (::ETUDE_KERNEL_LINEAR) whose arguments are all constant, such as a transposed or dequantised weight. They come on
    * top of the file's own memory, within `memory_limit`; planned memory that only they used is not taken. A trace hook
-   * hears nothing of them. Kernels may also keep what they make of constant arguments, such as packed weights, and need
-   * more scratch memory for it. 0 = none: such results are computed in each execution.
+   * hears nothing of them. Kernels may also keep what they make of constant arguments, such as packed weights, do the
+   * work of calls that follow along with their own, as a convolution clamps what it makes, and need more scratch memory
+   * for it. Results that they then make earlier than planned are kept within this limit, too. 0 = none: such results are computed in each execution.
    */
   uint64_t constant_limit;
   /**

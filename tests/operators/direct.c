@@ -228,6 +228,26 @@ void *etude_kernel_keep(etude_kernel_context *ctx, size_t size) {
   return NULL;
 }
 
+bool etude_kernel_follower(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
+  (void)ctx, (void)index, (void)out;
+  return false;
+}
+
+bool etude_kernel_take_followers(etude_kernel_context *ctx, uint32_t count) {
+  (void)ctx;
+  return count == 0;
+}
+
+bool etude_kernel_maker(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
+  (void)ctx, (void)index, (void)out;
+  return false;
+}
+
+bool etude_kernel_take_maker(etude_kernel_context *ctx, uint32_t index, uint32_t argument) {
+  (void)ctx, (void)index, (void)argument;
+  return false;
+}
+
 const void *etude_kernel_kept(const etude_kernel_context *ctx) {
   (void)ctx;
   return NULL;

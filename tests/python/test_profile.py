@@ -209,7 +209,8 @@ def test_run_profile(tmp_path):
     assert status == 0 and "aten::convolution.out" in out and "3 executions" in out and "\n12 aten::addmm.out" in out
     status, out, _ = command("run", LENET, "--profile", tmp_path / "t.json", "--json")
     report = json.loads(out)
-    assert status == 0 and len(report["profile"]["rows"]) == 11 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert len(report["profile"]["rows"]) == 7  # norms and clamps are done by the convolutions before them
+    assert status == 0 and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     status, _, _ = command("run", LENET, "--profile", tmp_path / "t.html")
     assert status == 0 and "<canvas" in (tmp_path / "t.html").read_text()
     assert command("run", LENET, "--profile", tmp_path / "t.doc")[0] == 2
@@ -219,7 +220,7 @@ def test_run_dump_and_check_finite(tmp_path):
     status, _, _ = command("run", LENET, "--dump", tmp_path / "d", "--check-finite")
     lines = (tmp_path / "d/results.txt").read_text().splitlines()
     assert status == 0 and len(lines) == 19
-    outputs = etude.load(LENET).load_method("forward").execute([standard_normal((2, 1, 28, 28))])
+    outputs = etude.load(LENET).load_method("forward", constant_limit=0).execute([standard_normal((2, 1, 28, 28))])
     np.testing.assert_array_equal(np.load(tmp_path / "d" / lines[-1].split()[0]), outputs[0])
     np.save(tmp_path / "x.npy", np.full((2, 1, 28, 28), np.inf, np.float32))
     status, out, _ = command("run", LENET, "--check-finite", "--input", f"0={tmp_path / 'x.npy'}")

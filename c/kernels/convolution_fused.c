@@ -1,0 +1,150 @@
+/* See convolution_fused.h. */
+#include "convolution_fused.h"
+
+#include <math.h>
+
+#include "compute/floats.h"
+
+#ifndef ETUDE_NO_FOLDING
+static bool is_number(const etude_value *value, double *out) {
+  if (value->tag == ETUDE_VALUE_DOUBLE) *out = value->as.double_value;
+  if (value->tag == ETUDE_VALUE_INT) *out = (double)value->as.int_value;
+  return value->tag == ETUDE_VALUE_DOUBLE || value->tag == ETUDE_VALUE_INT;
+}
+
+static const etude_tensor *tensor_of(const etude_value *value) {
+  return value->tag == ETUDE_VALUE_TENSOR ? value->as.tensor : NULL;
+}
+
+static bool is_like(const etude_tensor *tensor, const etude_tensor *out) {
+  return tensor != NULL && tensor->scalar_type == ETUDE_FLOAT && tensor->rank == out->rank &&
+         memcmp(tensor->sizes, out->sizes, out->rank * sizeof *out->sizes) == 0;
+}
+
+/* ---- batch norm ---- */
+
+/* A parameter of a batch norm: one constant for each channel, or where that is allowed none. */
+static bool get_parameter(const etude_value *value, int32_t channels, bool needed, const etude_tensor **out) {
+  const etude_tensor *tensor = tensor_of(value);
+  *out = tensor;
+  if (tensor == NULL) return !needed && value->tag == ETUDE_VALUE_NONE;
+  return (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0 && tensor->data != NULL && tensor->scalar_type == ETUDE_FLOAT &&
+         tensor->rank == 1 && tensor->sizes[0] == channels;
+}
+
+static bool read_batch_norm(const etude_kernel_neighbour *call, const etude_tensor *out, etude_conv_after *after) {
+  etude_conv_after read = *after;
+  const int32_t channels = out->sizes[1];
+  if (call->arg_count != 11 || after->mean != NULL || after->add != NULL) return false;
+  if (!is_like(tensor_of(call->args[7]), out) || !get_parameter(call->args[1], channels, false, &read.weight) ||
+      !get_parameter(call->args[2], channels, false, &read.bias) ||
+      !get_parameter(call->args[3], channels, true, &read.mean) ||
+      !get_parameter(call->args[4], channels, true, &read.variance) || !is_number(call->args[6], &read.eps))
+    return false;
+  *after = read;
+  return true;
+}
+
+static float parameter(const etude_tensor *tensor, size_t index, float otherwise) {
+  return tensor == NULL ? otherwise : ((const float *)tensor->data)[index * (size_t)tensor->strides[0]];
+}
+
+static size_t fold_floats(const etude_conv *c) {
+  return c->groups * c->out_channels * c->in_channels * etude_volume_positions(&c->weight);
+}
+
+size_t etude_conv_fold_size(const etude_conv *c, const etude_conv_after *after) {
+  return after->mean == NULL ? 0 : (fold_floats(c) + c->groups * c->out_channels) * sizeof(float);
+}
+
+/* Weights [out, in, taps], densely, times the factor of their channel; transposed ones are not folded into. */
+void etude_conv_fold(etude_conv *c, const etude_conv_after *after, void *memory) {
+  const size_t channels = c->groups * c->out_channels, taps = etude_volume_positions(&c->weight);
+  const size_t width = c->weight.sizes[2], height = c->weight.sizes[1];
+  float *to = memory, *bias = to + fold_floats(c);
+  if (after->mean == NULL) return;
+  for (size_t oc = 0; oc < channels; ++oc) {
+    const double variance = (double)parameter(after->variance, oc, 1.0f);
+    const double factor = (double)parameter(after->weight, oc, 1.0f) / sqrt(variance + after->eps);
+    const double was = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
+    bias[oc] =
+        (float)((was - (double)parameter(after->mean, oc, 0.0f)) * factor + (double)parameter(after->bias, oc, 0.0f));
+    for (size_t ic = 0; ic < c->in_channels; ++ic) {
+      const float *from = (const float *)(const void *)c->weight.data + oc * c->weight.batch + ic * c->weight.channel;
+      for (size_t tap = 0; tap < taps; ++tap) {
+        const size_t column = tap % width, row = tap / width % height, plane = tap / width / height;
+        *to++ = (float)((double)from[plane * c->weight.strides[0] + row * c->weight.strides[1] +
+                                     column * c->weight.strides[2]] *
+                        factor);
+      }
+    }
+  }
+  c->weight.data = memory;
+  c->weight.strides[2] = 1;
+  c->weight.strides[1] = width;
+  c->weight.strides[0] = width * height;
+  c->weight.channel = taps;
+  c->weight.batch = taps * c->in_channels;
+  c->bias = (char *)(void *)bias;
+  c->bias_stride = 1;
+}
+
+/* ---- additions and clamps ---- */
+
+static bool read_add(const etude_kernel_neighbour *call, const etude_tensor *chain, const etude_tensor *out,
+                     etude_conv_after *after) {
+  double alpha;
+  if (call->arg_count != 5 || after->add != NULL || !is_number(call->args[2], &alpha) || alpha != 1.0) return false;
+  const etude_tensor *a = tensor_of(call->args[0]), *b = tensor_of(call->args[1]);
+  const etude_tensor *other = a == chain ? b : a;
+  if (!is_like(other, out) || !is_like(tensor_of(call->args[3]), out) || other == chain) return false;
+  after->add = other;
+  return true;
+}
+
+/* Bounds at arguments `low` and `high`, 0 = none. */
+static bool read_bounds(const etude_kernel_neighbour *call, uint32_t low, uint32_t high, etude_conv_after *after) {
+  double bounds[2] = {-(double)etude_infinity(), (double)etude_infinity()};
+  if (low != 0 && call->args[low]->tag != ETUDE_VALUE_NONE && !is_number(call->args[low], &bounds[0])) return false;
+  if (high != 0 && call->args[high]->tag != ETUDE_VALUE_NONE && !is_number(call->args[high], &bounds[1])) return false;
+  if (!(bounds[0] <= bounds[1])) return false;
+  after->low = (float)bounds[0];
+  after->high = (float)bounds[1];
+  return true;
+}
+
+static bool read_clamp(const etude_kernel_neighbour *call, const etude_tensor *out, etude_conv_after *after) {
+  const uint32_t count = call->arg_count;
+  if (count < 3 || !is_like(tensor_of(call->args[count - 1]), out)) return false;
+  if (strcmp(call->name, "aten::relu.out") == 0 && count == 3) {
+    after->low = 0.0f;
+    return true;
+  }
+  if (strcmp(call->name, "aten::hardtanh.out") == 0 && count == 5) return read_bounds(call, 1, 2, after);
+  if (strcmp(call->name, "aten::clamp.out") == 0 && count == 5) return read_bounds(call, 1, 2, after);
+  return false;
+}
+
+void etude_conv_read_after(etude_kernel_context *ctx, const etude_tensor *out, uint32_t most, etude_conv_after *after) {
+  const etude_tensor *chain = out;
+  etude_kernel_neighbour call;
+  memset(after, 0, sizeof *after);
+  after->low = -etude_infinity();
+  after->high = etude_infinity();
+  while (after->count < most && etude_kernel_follower(ctx, after->count, &call)) {
+    bool last = false, known;
+    if (strcmp(call.name, "aten::_native_batch_norm_legit_no_training.out") == 0) {
+      known = read_batch_norm(&call, out, after);
+      if (known) chain = call.args[7]->as.tensor;
+    } else if (strcmp(call.name, "aten::add.out") == 0) {
+      known = read_add(&call, chain, out, after);
+      if (known) chain = call.args[3]->as.tensor;
+    } else {
+      known = last = read_clamp(&call, out, after);
+    }
+    if (!known) return;
+    after->count++;
+    if (last) return;
+  }
+}
+#endif
