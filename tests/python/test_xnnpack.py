@@ -393,3 +393,23 @@ def test_old_identifier():
     close = etude.load(changed_payload("x_linear", put(36, b"XN00")))
     data = np.load(CORPUS / "x_linear.npz")
     np.testing.assert_allclose(close.load_method("forward").execute([data["forward__in0"]])[0], data["forward__out0"], atol=1e-5)
+
+
+# ---- sums that products do ----
+
+
+def test_residual_sums_are_done_by_products(registry):
+    """residual.pte: h = a(x) + y; sigmoid(b(tanh(h)) + h), of any number of rows; its weights are in the .npz."""
+    folder = CORPUS.parent / "data" / "xnnpack"
+    w = np.load(folder / "residual.npz")
+    rng = np.random.default_rng(0)
+    with etude.load(folder / "residual.pte") as program:
+        method = program.load_method("forward")
+        for rows, others in [(5, 5), (16, 16), (16, 1), (3, 3), (1, 16), (1, 1), (7, 7)]:  # where a row is repeated, a sum is its own
+            x, y = rng.standard_normal((rows, 8), dtype=np.float32), rng.standard_normal((others, 8), dtype=np.float32)
+            h = x @ w["a_weight"].T + w["a_bias"] + y
+            want = 1 / (1 + np.exp(-(np.tanh(h) @ w["b_weight"].T + w["b_bias"] + h)))
+            with etude.profile(method) as p:
+                (got,) = method.execute([x, y])
+            np.testing.assert_allclose(got, want, atol=1e-6)
+            assert sum(row.name == "Add" for row in p.rows) == (rows != others)

@@ -3,6 +3,7 @@
 
 #include "delegate.h"
 #include "etude/trace.h"
+#include "fuse.h"
 #include "nodes.h"
 #include "trace.h"
 #include "workspace.h"
@@ -212,6 +213,7 @@ static etude_status run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8
   place_values(&d->graph, workspace);
   for (uint32_t at = 0; at < d->graph.node_count; ++at) {
     const xnn_node *node = &d->graph.nodes[d->graph.order[at]];
+    if (node->is_done) continue;
     run.scratch = workspace + node->scratch_offset;
     if (is_traced) ETUDE_TRY(etude_xnn_trace(ctx, &d->graph, node, ETUDE_EVENT_BEFORE, error));
     ETUDE_TRY(etude_execute_context_work(ctx, node->work, error));
@@ -225,7 +227,9 @@ static etude_status run_nodes(xnn_delegate *d, etude_execute_context *ctx, uint8
 
 etude_status etude_xnn_plan(xnn_delegate *delegate, etude_error *error) {
   if (delegate->is_planned) return ETUDE_OK;
+  etude_xnn_unfuse_adds(&delegate->graph);
   ETUDE_TRY(etude_xnn_plan_infer(&delegate->graph, error));
+  etude_xnn_fuse_adds(&delegate->graph);
   ETUDE_TRY(etude_xnn_plan_place(&delegate->plan, &delegate->graph, error));
   delegate->is_planned = true;
   return ETUDE_OK;

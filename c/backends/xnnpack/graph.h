@@ -131,8 +131,13 @@ struct xnn_node {
   uint32_t packed_inputs; /* a bit for each input that is a part of `packed`, and not read again */
   size_t scratch;         /* bytes that it needs while it runs, at the present shapes */
   size_t scratch_offset;  /* in the workspace */
-  uint64_t flops;         /* additions and multiplications of products; else 0 */
-  uint64_t work;          /* steps of its innermost loops, about; what `infer` leaves at 0 is a step for each element */
+  /* Of a plan, by fuse.c: */
+  uint32_t position; /* in the order */
+  xnn_node *adder;   /* of a product: the Add whose work it does, and whose output it has; or NULL */
+  uint32_t added;    /* then the value that it adds before its bounds */
+  bool is_done;      /* of that Add: there is nothing left to do */
+  uint64_t flops;    /* additions and multiplications of products; else 0 */
+  uint64_t work;     /* steps of its innermost loops, about; what `infer` leaves at 0 is a step for each element */
 };
 
 struct xnn_graph {

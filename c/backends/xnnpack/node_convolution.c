@@ -147,7 +147,7 @@ static void run_convolution(const xnn_run *run, const xnn_node *node) {
   if (etude_xnn_count(&etude_xnn_output(run->graph, node, 0)->shape) == 0) return;
   etude_xnn_set_io(run, node, &io);
   io.x_pixel = product->c.groups * product->c.in_channels;
-  io.y_pixel = product->c.groups * product->c.out_channels;
+  io.y_pixel = io.add_pixel = product->c.groups * product->c.out_channels;
   io.per_image = true;
   etude_xnn_run_product(run, node, product, node->packed.data, &io, run->scratch);
 }

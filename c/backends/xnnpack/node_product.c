@@ -115,7 +115,7 @@ static void run_fully_connected(const xnn_run *run, const xnn_node *node) {
   if (etude_xnn_count(&etude_xnn_output(run->graph, node, 0)->shape) == 0) return;
   etude_xnn_set_io(run, node, &io);
   io.x_pixel = product->c.in_channels;
-  io.y_pixel = product->c.out_channels;
+  io.y_pixel = io.add_pixel = product->c.out_channels;
   if (product->packs_at_run) {
     const void *bias = node->inputs[2] != XNN_NONE ? etude_xnn_input(run->graph, node, 2)->data : NULL;
     void *place = run->scratch + XNN_ALIGN(etude_convolution_scratch_size(&product->c, product->parts));

@@ -270,6 +270,7 @@ void etude_xnn_set_io(const xnn_run *run, const xnn_node *node, etude_convolutio
   io->y_zero = out->quant.zero_point;
   if (out->datatype == XNN_QINT8) etude_xnn_byte_bounds(node, out, &io->y_low, &io->y_high);
   if (in->datatype == XNN_QDINT8) io->row_scale = etude_xnn_group_scales(in);
+  if (node->adder != NULL) io->add = (const float *)(const void *)run->graph->values[node->added].data;
 }
 
 typedef struct product_work {

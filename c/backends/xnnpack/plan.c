@@ -22,10 +22,12 @@ static void find_lifetimes(xnn_graph *graph) {
   for (uint32_t i = 0; i < graph->value_count; ++i) graph->values[i].alias = i;
   for (uint32_t at = 0; at < graph->node_count; ++at) {
     const xnn_node *node = &graph->nodes[graph->order[at]];
+    if (node->is_done) continue;
     for (uint32_t i = 0; i < node->input_count; ++i) {
       if (node->inputs[i] == XNN_NONE) continue;
       graph->values[etude_xnn_input(graph, node, i)->alias].last_use = at;
     }
+    if (node->adder != NULL) graph->values[graph->values[node->added].alias].last_use = at;
     find_alias(graph, node);
     for (uint32_t i = 0; i < node->output_count; ++i) {
       graph->values[etude_xnn_output(graph, node, i)->alias].last_use = at;
@@ -33,9 +35,8 @@ static void find_lifetimes(xnn_graph *graph) {
   }
 }
 
-etude_status etude_xnn_plan_create(xnn_plan *plan, xnn_graph *graph, etude_error *error) {
+etude_status etude_xnn_plan_create(xnn_plan *plan, const xnn_graph *graph, etude_error *error) {
   const etude_allocator *allocator = &graph->allocator;
-  find_lifetimes(graph);
   plan->capacity = graph->value_count + 1; /* and the scratch of one node */
   const uint64_t size = (uint64_t)plan->capacity * sizeof *plan->blocks;
   plan->blocks = size <= SIZE_MAX / 2 ? allocator->alloc(allocator->self, (size_t)size, sizeof(size_t)) : NULL;
@@ -127,18 +128,27 @@ static void give_back(xnn_plan *plan, size_t offset) {
   memmove(&plan->blocks[low], &plan->blocks[low + 1], (plan->count - low) * sizeof *plan->blocks);
 }
 
+/* May the result take the place of `in`, which it is computed of element by element? */
+static bool can_take(const xnn_graph *graph, const xnn_value *in, uint32_t at, const xnn_value *out) {
+  const xnn_value *root = &graph->values[in->alias];
+  return is_placed(root) && root->last_use == at && in->datatype == out->datatype &&
+         etude_xnn_count(&in->shape) == etude_xnn_count(&out->shape) && etude_xnn_nbytes(root) == etude_xnn_nbytes(out);
+}
+
 /* An input whose place the result may take; NULL if there is none. */
-static xnn_value *find_heir(const xnn_graph *graph, const xnn_node *node, uint32_t at, const xnn_value *out) {
+static const xnn_value *find_heir(const xnn_graph *graph, const xnn_node *node, uint32_t at, const xnn_value *out) {
+  if (node->adder != NULL) { /* what is added, unless it is multiplied too */
+    const xnn_value *added = &graph->values[node->added];
+    for (uint32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i] != XNN_NONE && etude_xnn_input(graph, node, i)->alias == added->alias) return NULL;
+    }
+    return can_take(graph, added, at, out) ? &graph->values[added->alias] : NULL;
+  }
   if ((node->type->traits & XNN_TRAIT_IN_PLACE) == 0) return NULL;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (node->inputs[i] == XNN_NONE) continue;
     const xnn_value *in = etude_xnn_input(graph, node, i);
-    xnn_value *root = &graph->values[in->alias];
-    if (is_placed(root) && root->last_use == at && in->datatype == out->datatype &&
-        etude_xnn_count(&in->shape) == etude_xnn_count(&out->shape) &&
-        etude_xnn_nbytes(root) == etude_xnn_nbytes(out)) {
-      return root;
-    }
+    if (can_take(graph, in, at, out)) return &graph->values[in->alias];
   }
   return NULL;
 }
@@ -172,6 +182,7 @@ static void end_value(xnn_plan *plan, xnn_value *value, uint32_t at, const xnn_v
 
 static etude_status place_node(xnn_plan *plan, xnn_graph *graph, xnn_node *node, uint32_t at, etude_error *error) {
   const xnn_value *heir = NULL;
+  if (node->is_done) return ETUDE_OK;
   for (uint32_t i = 0; i < node->output_count; ++i) {
     ETUDE_TRY(place_output(plan, graph, node, at, i, &heir, error));
   }
@@ -183,6 +194,7 @@ static etude_status place_node(xnn_plan *plan, xnn_graph *graph, xnn_node *node,
     if (node->inputs[i] == XNN_NONE) continue;
     end_value(plan, &graph->values[etude_xnn_input(graph, node, i)->alias], at, heir);
   }
+  if (node->adder != NULL) end_value(plan, &graph->values[graph->values[node->added].alias], at, heir);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     end_value(plan, &graph->values[etude_xnn_output(graph, node, i)->alias], at, NULL);
   }
@@ -190,6 +202,7 @@ static etude_status place_node(xnn_plan *plan, xnn_graph *graph, xnn_node *node,
 }
 
 etude_status etude_xnn_plan_place(xnn_plan *plan, xnn_graph *graph, etude_error *error) {
+  find_lifetimes(graph);
   plan->count = 0;
   plan->size = 0;
   for (uint32_t i = 0; i < graph->value_count; ++i) graph->values[i].ended = false;

@@ -15,14 +15,15 @@ typedef struct xnn_plan {
   size_t size; /* bytes of the workspace */
 } xnn_plan;
 
-/* Once at load: which values share memory for good, and when each is needed last. */
-etude_status etude_xnn_plan_create(xnn_plan *plan, xnn_graph *graph, etude_error *error);
+/* Once at load: memory to plan in. */
+etude_status etude_xnn_plan_create(xnn_plan *plan, const xnn_graph *graph, etude_error *error);
 void etude_xnn_plan_free(xnn_plan *plan, const xnn_graph *graph);
 
 /* Shapes of all values from those of the inputs; an error names the node. */
 etude_status etude_xnn_plan_infer(xnn_graph *graph, etude_error *error);
 
-/* Places for all values that are neither arguments nor constants; values whose times don't meet share memory. */
+/* Places for all values that are neither arguments nor constants, after the nodes that fuse.c left; values whose times don't meet
+   share memory. */
 etude_status etude_xnn_plan_place(xnn_plan *plan, xnn_graph *graph, etude_error *error);
 
 /* Is the value given to its nodes as floats, though it is stored as half as many bytes? */
