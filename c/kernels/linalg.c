@@ -168,28 +168,34 @@ static int32_t factor(double *a, size_t m, size_t n, int32_t *pivots) {
   return info;
 }
 
+/* Solve with one triangle of n rows in place: element (i, k) is a[i * row + k * column]; on the diagonal of a `unit` one are ones. */
+static void substitute(const double *a, size_t n, size_t row, size_t column, bool lower, bool unit, double *x) {
+  for (size_t step = 0; step < n; ++step) {
+    const size_t i = lower ? step : n - 1 - step;
+    const size_t begin = lower ? 0 : i + 1, end = lower ? i : n;
+    for (size_t k = begin; k < end; ++k) x[i] -= a[i * row + k * column] * x[k];
+    if (!unit) x[i] /= a[i * (row + column)];
+  }
+}
+
+/* Exchange elements as rows were, or, `back`, undo it. */
+static void exchange(const int32_t *pivots, size_t n, bool back, double *x) {
+  for (size_t step = 0; step < n; ++step) {
+    const size_t j = back ? n - 1 - step : step;
+    const size_t with = (size_t)pivots[j] - 1;
+    const double other = x[j];
+    x[j] = x[with];
+    x[with] = other;
+  }
+}
+
 /* Solve with the factors of a matrix of n rows, or of its transpose, in place. */
 static void solve(const double *lu, const int32_t *pivots, size_t n, bool transposed, double *x) {
-  for (size_t j = 0; j < n && !transposed; ++j) {
-    const size_t with = (size_t)pivots[j] - 1;
-    const double other = x[j];
-    x[j] = x[with];
-    x[with] = other;
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t k = 0; k < i; ++k) x[i] -= transposed ? lu[k * n + i] * x[k] : lu[i * n + k] * x[k];
-    if (transposed) x[i] /= lu[i * n + i];
-  }
-  for (size_t i = n; i-- > 0;) {
-    for (size_t k = i + 1; k < n; ++k) x[i] -= transposed ? lu[k * n + i] * x[k] : lu[i * n + k] * x[k];
-    if (!transposed) x[i] /= lu[i * n + i];
-  }
-  for (size_t j = n; j-- > 0 && transposed;) {
-    const size_t with = (size_t)pivots[j] - 1;
-    const double other = x[j];
-    x[j] = x[with];
-    x[with] = other;
-  }
+  const size_t row = transposed ? 1 : n, column = transposed ? n : 1;
+  if (!transposed) exchange(pivots, n, false, x);
+  substitute(lu, n, row, column, true, !transposed, x);
+  substitute(lu, n, row, column, false, transposed, x);
+  if (transposed) exchange(pivots, n, true, x);
 }
 
 /* Factoring all matrices of a tensor. */
@@ -480,19 +486,13 @@ KERNEL(etude_aten_linalg_solve_triangular_out) {
   TRY(take(ctx, n, n, &a));
   SCRATCH_TAKEN(ctx);
   const matrices to = matrices_of(out, 2);
-  const bool from_end = upper == s.left;
   for (int64_t i = 0; i < s.all.count; ++i) {
     TRY(etude_kernel_work(ctx, cube(n, n, count_sides(&s))));
     load(&s.a, &s.all, i, !s.left, a); /* XA = B is A'X' = B' */
     load(&s.b, &s.all, i, false, s.dense);
     for (size_t side = 0; side < count_sides(&s); ++side) {
-      for (size_t step = 0; step < n; ++step) {
-        const size_t j = from_end ? n - 1 - step : step;
-        double x = *side_element(&s, side, j);
-        const size_t begin = from_end ? j + 1 : 0, end = from_end ? n : j;
-        for (size_t k = begin; k < end; ++k) x -= a[j * n + k] * s.x[k];
-        s.x[j] = unit ? x : x / a[j * n + j];
-      }
+      for (size_t k = 0; k < n; ++k) s.x[k] = *side_element(&s, side, k);
+      substitute(a, n, n, 1, upper != s.left, unit, s.x);
       for (size_t k = 0; k < n; ++k) *side_element(&s, side, k) = s.x[k];
     }
     store(&to, &s.all, i, s.dense, s.b.columns);
