@@ -61,6 +61,8 @@ class Site(ThreadingHTTPServer):
             self.problems["errors"] = compare_errors(body.decode().splitlines())
         elif kind == "check":  # of the demo: empty if it holds
             self.problems[unquote(name)] = body.decode()
+        elif kind == "memory":
+            self.notes.append(f"{int(body) / 1e6:.1f} MB of memory")
         elif kind == "ready":
             self.ready.set()
         elif kind == "done":

@@ -15,5 +15,6 @@ onmessage = async ({ data: { module, cases } }) => {
       await post(`/error/${name}`, `${error.name}: ${error.message}`);
     }
   }
-  postMessage({ memory: runtime.memoryBytes });
+  await post("/memory", String(runtime.memoryBytes));
+  postMessage(null);
 };
