@@ -194,7 +194,7 @@ void etude_plain_depthwise_s8(const etude_depthwise_tile *t) {
   }
 }
 
-static etude_row_scale plain_quantize_row(int8_t *q, const float *x, size_t count) {
+etude_row_scale etude_plain_quantize_row(int8_t *q, const float *x, size_t count) {
   float low = 0.0f, high = 0.0f;
   for (size_t i = 0; i < count; ++i) {
     low = x[i] < low ? x[i] : low;
@@ -215,5 +215,5 @@ const etude_tiles etude_tiles_plain = {
     {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
     etude_plain_winograd_input,
     etude_plain_winograd_output,
-    plain_quantize_row,
+    etude_plain_quantize_row,
 };

@@ -48,8 +48,11 @@ void etude_plain_depthwise_f32(const etude_depthwise_tile *t);
 void etude_plain_depthwise_s8(const etude_depthwise_tile *t);
 void etude_plain_winograd_input(uint32_t m, float *to, size_t step, const void *const *points, size_t channels);
 void etude_plain_winograd_output(uint32_t m, const etude_winograd_output *tile);
+etude_row_scale etude_plain_quantize_row(int8_t *q, const float *x, size_t count);
 #if defined(__aarch64__)
 #define ETUDE_PLAIN_F32_TILES {6, 16, 4, 1, 0, etude_plain_f32}
+#elif defined(__wasm_simd128__)
+#define ETUDE_PLAIN_F32_TILES {4, 8, 4, 1, 0, etude_plain_f32}
 #endif
 #if defined(ETUDE_WITH_X86_VARIANTS)
 void etude_avx2_s8(const etude_product_tile *t);
@@ -67,6 +70,9 @@ extern const etude_tiles etude_tiles_avx_vnni;
 #endif
 #if defined(ETUDE_WITH_AARCH64_VARIANTS)
 extern const etude_tiles etude_tiles_dotprod, etude_tiles_i8mm;
+#endif
+#if defined(__wasm_simd128__)
+extern const etude_tiles etude_tiles_simd128;
 #endif
 
 #endif /* ETUDE_COMPUTE_TILE_SETS_H_ */

@@ -19,6 +19,9 @@ const etude_tiles *etude_tiles_at(size_t index) {
   if (etude_isa_has(ETUDE_ISA_I8MM) && index-- == 0) return &etude_tiles_i8mm;
   if (etude_isa_has(ETUDE_ISA_DOTPROD) && index-- == 0) return &etude_tiles_dotprod;
 #endif
+#if defined(__wasm_simd128__)
+  if (index-- == 0) return &etude_tiles_simd128; /* a module is built for it or is not */
+#endif
   return index == 0 ? &etude_tiles_plain : NULL;
 }
 
