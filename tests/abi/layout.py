@@ -5,7 +5,7 @@
     layout.py --write GOLDEN COMPILER...    write the file
 
 They are read from the assembly that the compiler makes of a file full of constants, so that nothing needs to run: a
-compiler for another machine will do. The golden files hold for machines on which 64-bit integers are aligned to 8 bytes.
+compiler for another machine will do.
 """
 
 from __future__ import annotations

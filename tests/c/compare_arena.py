@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shlex
 import struct
 import subprocess
@@ -197,6 +198,7 @@ def main() -> int:
         problem = problem or (f"in an arena of the size told: {wrong}" if wrong else "")
         failed += bool(problem)
         print(f"{name:<24} " + (f"FAILED: {problem}" if problem else f"ok, peak {peak:,} bytes, told {ratio:.3f} times{equal}"))
+    print(f"largest process: {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss} KB")
     print(f"{len(names) - failed} passed, {failed} failed")
     return 1 if failed or not names else 0
 

@@ -18,6 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "systems"))
+from matrix import line
+
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples/digits"
 
@@ -88,6 +91,8 @@ def main() -> int:
             f"{board} ({target}): digits right; code {told['code']} of {budget} (core {flash['core']}, kernels {flash['kernels']}, "
             f"library {flash['library']}), model {flash['model']}, RAM {told['memory']['peak']}"
         )
+        ran = "two digits right" if not problems else "WRONG"
+        print(line(f"{board} ({target})", "QEMU", ran, "labels of digits", f"code {told['code']:,} B", f"RAM {told['memory']['peak']:,} B"))
         if told["code"] > budget:
             problems.append(f"{board}: {told['code']} bytes of code, beyond the budget of {budget}")
     for board, name in OTHERS:

@@ -15,6 +15,7 @@ Outputs are compared with the corpus' goldens (eager PyTorch). Prints what faile
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "c"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "systems"))
 from compare_arena import LEFT_OUT, Values, describe_difference, pack_calls, prefix
+from matrix import line, megabytes
 
 #: Steps of `--errors` with what each must say: the status that the headers promise, and the subject at fault.
 ERRORS = """\
@@ -100,6 +103,10 @@ def main() -> int:
         if problem:
             print(f"FAILED {name}, {case}: {problem}")
     failed = sum(bool(problem) for problem in problems.values())
+    peak = megabytes(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    ran = f"{len(problems) - failed} cases right, {failed} wrong"
+    size = f"program {Path(runner[0]).stat().st_size:,} B"
+    print(line(name, "this machine", ran, "eager PyTorch's outputs", size, f"process {peak}"))
     print(f"{name}: {len(problems) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
