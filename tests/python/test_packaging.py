@@ -10,6 +10,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -137,6 +138,19 @@ def test_every_module_is_installed():
     package = Path(etude.__file__).parent
     installed = {str(f.relative_to(package.parent)) for f in package.rglob("*.py")}
     assert installed == tree
+
+
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="not a clone")
+def test_source_package_is_small(tmp_path):
+    """What the sdist is made of: the commit without what .gitattributes leaves out, and with enough to build and try it."""
+    archive = tmp_path / "source.tar.gz"
+    subprocess.run(["git", "archive", "--format=tar.gz", "-o", str(archive), "HEAD"], cwd=ROOT, check=True)
+    with tarfile.open(archive) as files:
+        names = set(files.getnames())
+    print(f"source package: {archive.stat().st_size:,} bytes, {len(names)} files")
+    assert archive.stat().st_size < 4_500_000
+    assert {"meson.build", "python/meson.build", "tests/python/test_packaging.py", "tests/corpus/add.pte"} <= names
+    assert not any(name.startswith(("tests/llm/", "tests/operators/vectors/")) for name in names)
 
 
 def test_import_time():
