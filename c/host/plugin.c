@@ -168,6 +168,8 @@ static const etude_host_api host_api = {
     etude_execute_context_work,
     etude_execute_context_flops,
     etude_init_context_trace,
+    etude_kernel_origin,
+    etude_kernel_replace,
 };
 
 /* ---- loading ---- */

@@ -308,6 +308,8 @@ pub extern fn etude_kernel_fail(ctx: [*c]etude_kernel_context, status: etude_sta
 pub extern fn etude_kernel_resize(ctx: [*c]etude_kernel_context, out: [*c]etude_tensor, sizes: [*c]const i32, rank: u32) etude_status;
 pub extern fn etude_kernel_scratch(ctx: [*c]etude_kernel_context, size: usize) ?*anyopaque;
 pub extern fn etude_kernel_keep(ctx: [*c]etude_kernel_context, size: usize) ?*anyopaque;
+pub extern fn etude_kernel_origin(ctx: [*c]const etude_kernel_context, tensor: [*c]const etude_tensor, out_args: [*c][*c]const [*c]etude_value, out_arg_count: [*c]u32) [*c]const u8;
+pub extern fn etude_kernel_replace(ctx: [*c]etude_kernel_context, index: u32) void;
 pub extern fn etude_kernel_kept(ctx: [*c]const etude_kernel_context) ?*const anyopaque;
 pub extern fn etude_kernel_ask(ctx: [*c]const etude_kernel_context, args: [*c]const [*c]etude_value, arg_count: u32) usize;
 pub extern fn etude_kernel_is_asked(ctx: [*c]const etude_kernel_context) bool;
