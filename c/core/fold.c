@@ -31,6 +31,8 @@ typedef struct etude_folding {
       *maker; /* by tensor: 1 + instruction that makes it of what never changes, and alone; 0 = none, or it has views */
   uint8_t *written; /* by value: how often it is a result, 2 = often or not to be folded */
   uint8_t *read;    /* by tensor: is it to be made for somebody who reads it? */
+  uint32_t *views;  /* tensors that no instruction makes, and that may lie over a result */
+  uint32_t view_count;
   uint64_t work;
   bool viewed;          /* the result that was looked at last has views */
   etude_fusing *fusing; /* where calls may be taken over */
@@ -83,19 +85,19 @@ static bool is_constant(fold *f, const etude_value *value, bool early) {
    it can't be told what they are. With `data` they are moved. */
 static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
   etude_analysis *a = f->a;
-  const uint32_t count = a->method->tensor_count;
+  const uint32_t count = f->view_count;
   f->viewed = false;
   if (s->buffer == ETUDE_NEVER) return true;
   if (a->steps < count) return false;
   a->steps -= count;
   for (uint32_t i = 0; i < count; ++i) {
-    const etude_span *view = &a->spans[i];
+    const etude_span *view = &a->spans[f->views[i]];
     etude_tensor *tensor = etude_span_tensor(a, view);
-    if (view == s || view->writes > 0 || view->is_input || !view->touched) continue;
+    if (view == s) continue;
     if (view->base != s) { /* which has been found out already where dim orders differ */
       if (!etude_spans_overlap(view, s)) continue;
-      if (a->jumps || a->steps < count) return false;
-      a->steps -= count;
+      if (a->jumps || a->steps < a->method->tensor_count) return false;
+      a->steps -= a->method->tensor_count;
       if (!etude_is_view_of(a, view, s)) continue;
     }
     if (view->offset != s->offset || view->size != s->size || view->moved || view->named ||
@@ -107,7 +109,7 @@ static bool see_to_views(fold *f, const etude_span *s, uint8_t *data) {
     tensor->capacity = s->size;
     tensor->flags |= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_READONLY;
     tensor->flags &= (uint16_t)~(uint32_t)ETUDE_TENSOR_PLANNED;
-    f->of[i] = f->of[s - a->spans];
+    f->of[f->views[i]] = f->of[s - a->spans];
   }
   return true;
 }
@@ -385,6 +387,14 @@ static void prepare_all(fold *f) {
 
 /* ---- all of it ---- */
 
+static void find_views(fold *f) {
+  for (uint32_t i = 0; i < f->a->method->tensor_count; ++i) {
+    const etude_span *s = &f->a->spans[i];
+    if ((s->buffer != ETUDE_NEVER || s->base != NULL) && s->writes == 0 && !s->is_input && s->touched)
+      f->views[f->view_count++] = i;
+  }
+}
+
 /* Finds the calls that can be folded, so that those which prepare may ask where an argument comes from. */
 static void find_makers(fold *f) {
   etude_method *method = f->a->method;
@@ -462,6 +472,7 @@ static void fold_all(fold *f) {
   for (uint32_t i = 0; i < method->output_count; ++i) mark_all(f, method->outputs[i], 2);
   for (uint32_t i = 0; i < method->instruction_count; ++i) mark_instruction(f, &method->instructions[i]);
   if (f->a->steps == 0) return;
+  find_views(f);
   find_makers(f);
   prepare_early(f);
   find_readers(f);
@@ -483,11 +494,13 @@ etude_status etude_fold(etude_analysis *a) {
   f.work = limit > UINT64_MAX / WORK_FACTOR ? UINT64_MAX : limit * WORK_FACTOR;
   if (limit == 0) return ETUDE_OK;
   const size_t tensors = method->tensor_count;
-  const size_t size = tensors * (sizeof *f.of + sizeof *f.maker + sizeof *f.read) + method->value_count;
+  const size_t size =
+      tensors * (sizeof *f.of + sizeof *f.maker + sizeof *f.views + sizeof *f.read) + method->value_count;
   f.of = etude_alloc_zeros(&method->allocator, size, a->plan->error);
   if (f.of == NULL) return ETUDE_OUT_OF_MEMORY;
   f.maker = (uint32_t *)(void *)(f.of + tensors);
-  f.read = (uint8_t *)(f.maker + tensors);
+  f.views = f.maker + tensors;
+  f.read = (uint8_t *)(f.views + tensors);
   f.written = f.read + tensors;
   fold_all(&f);
   prepare_all(&f);

@@ -22,11 +22,11 @@ static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, siz
 
 /* Is a value, or one in the list that it is, a tensor of an element type that is not among `dtypes`? */
 static bool is_foreign(etude_plan *plan, uint32_t index, uint32_t dtypes, bool in_list) {
-  etude_plan_tensor tensor;
   etude_plan_value value;
-  if (etude_plan_find_tensor(plan, index, &tensor)) return (dtypes >> tensor.scalar_type & 1u) == 0;
-  if (in_list || index >= plan->value_count) return false;
+  if (index >= plan->value_count) return false;
   etude_plan_value_read(plan, index, &value);
+  if (value.kind == ETUDE_FILE_TENSOR) return (dtypes >> (etude_fb_u8(&plan->fb, value.table, 0) & 31u) & 1u) == 0;
+  if (in_list) return false;
   if (value.kind != ETUDE_FILE_TENSOR_LIST && value.kind != ETUDE_FILE_OPTIONAL_TENSOR_LIST) return false;
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, value.items); ++i) {
     if (is_foreign(plan, etude_plan_item(plan, &value, i), dtypes, true)) return true;

@@ -15,6 +15,7 @@
 typedef struct host_hooks {
   etude_os_mutex *lock;
   etude_os_atomic owner, reset_by; /* as a pool's: a child process may find the lock held by nobody */
+  etude_os_atomic *known;          /* 1 where `owner` is this process; may be NULL */
   etude_pool *pool;
 } host_hooks;
 
@@ -27,8 +28,7 @@ static uint64_t host_clock(void *self) {
   return etude_os_clock();
 }
 
-static void host_lock(void *self) {
-  host_hooks *host = self;
+static void check_process(host_hooks *host) {
   const size_t process = (size_t)etude_os_process();
 
   if (etude_os_atomic_load(&host->owner) != process) {
@@ -40,6 +40,17 @@ static void host_lock(void *self) {
       etude_os_thread_yield();
     }
   }
+  if (host->known != NULL) {
+    etude_os_atomic_store(host->known, 1);
+  }
+}
+
+static void host_lock(void *self) {
+  host_hooks *host = self;
+
+  if (host->known == NULL || etude_os_atomic_load(host->known) == 0) {
+    check_process(host);
+  }
   etude_os_mutex_lock(host->lock);
 }
 
@@ -48,6 +59,7 @@ static void host_unlock(void *self) { etude_os_mutex_unlock(((host_hooks *)self)
 static void free_host(host_hooks *host) {
   etude_pool_free(host->pool);
   etude_os_mutex_free(host->lock);
+  etude_os_fork_mark_free(host->known);
   free(host);
 }
 
@@ -104,6 +116,7 @@ etude_status etude_host_hooks_create(uint32_t threads, etude_hooks *out_hooks, e
   }
   etude_os_atomic_store(&host->owner, (size_t)etude_os_process());
   etude_os_atomic_store(&host->reset_by, (size_t)etude_os_process());
+  host->known = etude_os_fork_mark_create();
   if (workers > 1) {
     status = etude_pool_create(workers - 1, &host->pool, error);
   }

@@ -30,6 +30,7 @@ typedef struct pool_thread {
 } pool_thread;
 
 struct etude_pool {
+  etude_os_atomic *known;          /* 1 where `owner` is this process; may be NULL */
   etude_os_atomic owner, reset_by; /* the process whose threads these are; that which makes the locks anew */
   pool_thread *threads;
   etude_os_mutex *mutex;    /* of what follows, but for the atomics, which change under it and are looked at without */
@@ -104,8 +105,10 @@ static void thread_main(void *arg) {
 
 /* Several threads of the child may come here at once: one of them makes the locks anew. */
 static void check_process(etude_pool *pool) {
+  if (pool->known != NULL && etude_os_atomic_load(pool->known) != 0) {
+    return;
+  }
   const size_t process = (size_t)etude_os_process();
-
   if (etude_os_atomic_load(&pool->owner) == process) {
     return;
   }
@@ -121,6 +124,9 @@ static void check_process(etude_pool *pool) {
   }
   while (etude_os_atomic_load(&pool->owner) != process) {
     etude_os_thread_yield();
+  }
+  if (pool->known != NULL) {
+    etude_os_atomic_store(pool->known, 1);
   }
 }
 
@@ -201,6 +207,7 @@ void etude_pool_free(etude_pool *pool) {
   etude_os_condition_free(pool->finished);
   etude_os_condition_free(pool->work);
   etude_os_mutex_free(pool->mutex);
+  etude_os_fork_mark_free(pool->known);
   free(pool->threads);
   free(pool);
 }
@@ -213,6 +220,10 @@ static etude_pool *pool_create(uint32_t threads) {
   }
   etude_os_atomic_store(&pool->owner, (size_t)etude_os_process());
   etude_os_atomic_store(&pool->reset_by, (size_t)etude_os_process());
+  pool->known = etude_os_fork_mark_create();
+  if (pool->known != NULL) {
+    etude_os_atomic_store(pool->known, 1);
+  }
   pool->threads = calloc((size_t)threads + 1, sizeof *pool->threads);
   pool->mutex = etude_os_mutex_create();
   pool->work = etude_os_condition_create();

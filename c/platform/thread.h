@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "platform/atomic.h"
+
 typedef struct etude_os_mutex etude_os_mutex;
 typedef struct etude_os_condition etude_os_condition;
 typedef struct etude_os_thread etude_os_thread;
@@ -33,5 +35,10 @@ void etude_os_thread_yield(void);
 
 /* The number of this process: another one after a fork, when none of the parent's threads run. */
 uint64_t etude_os_process(void);
+
+/* A number, 0 to begin with, that is 0 again in a child process, so that a fork is seen without asking the system. NULL
+   where the system has no such memory: then the number of the process is to be asked for. */
+etude_os_atomic *etude_os_fork_mark_create(void);
+void etude_os_fork_mark_free(etude_os_atomic *mark); /* NULL is fine */
 
 #endif /* ETUDE_PLATFORM_THREAD_H_ */

@@ -1,11 +1,18 @@
 /* Mutexes, condition variables and threads of POSIX. On Linux and the BSDs, waiting and locking can't fail for an object
    that exists and is used as it should be, so their results are not looked at. */
+#if defined(__linux__) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
 #include "platform/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 struct etude_os_mutex {
   pthread_mutex_t mutex;
@@ -87,3 +94,22 @@ void etude_os_thread_join(etude_os_thread *thread) {
 void etude_os_thread_yield(void) { (void)sched_yield(); }
 
 uint64_t etude_os_process(void) { return (uint64_t)getpid(); }
+
+#if defined(MADV_WIPEONFORK)
+/* The system takes a page, however little is asked for. */
+etude_os_atomic *etude_os_fork_mark_create(void) {
+  void *page = mmap(NULL, sizeof(etude_os_atomic), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return NULL;
+  if (madvise(page, sizeof(etude_os_atomic), MADV_WIPEONFORK) == 0) return page;
+  (void)munmap(page, sizeof(etude_os_atomic));
+  return NULL;
+}
+
+void etude_os_fork_mark_free(etude_os_atomic *mark) {
+  if (mark != NULL) (void)munmap(mark, sizeof *mark);
+}
+#else
+etude_os_atomic *etude_os_fork_mark_create(void) { return NULL; }
+
+void etude_os_fork_mark_free(etude_os_atomic *mark) { (void)mark; }
+#endif

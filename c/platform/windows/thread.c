@@ -79,3 +79,7 @@ void etude_os_thread_join(etude_os_thread *thread) {
 void etude_os_thread_yield(void) { (void)SwitchToThread(); }
 
 uint64_t etude_os_process(void) { return GetCurrentProcessId(); }
+
+etude_os_atomic *etude_os_fork_mark_create(void) { return NULL; }
+
+void etude_os_fork_mark_free(etude_os_atomic *mark) { (void)mark; }
