@@ -42,28 +42,28 @@ typedef int32_t etude_status;
 
 /** Values of ::etude_status. ::etude_status_name gives the names that ExecuTorch has for them. */
 enum {
-  ETUDE_OK = 0x00,
-  ETUDE_INTERNAL = 0x01,      /**< an invariant of etude itself is broken: a bug */
-  ETUDE_INVALID_STATE = 0x02, /**< right call, wrong moment (input not set, stepping, missing data file) */
-  ETUDE_END_OF_METHOD = 0x03, /**< ::etude_method_step has nothing left to do */
-  ETUDE_ALREADY_LOADED = 0x04,
-  ETUDE_NOT_SUPPORTED = 0x10, /**< legal, but not something this build does */
-  ETUDE_NOT_IMPLEMENTED = 0x11,
-  ETUDE_INVALID_ARGUMENT = 0x12,      /**< the caller's argument is wrong */
-  ETUDE_INVALID_TYPE = 0x13,          /**< a value of another kind was expected */
-  ETUDE_OPERATOR_MISSING = 0x14,      /**< the program needs an operator that is not registered */
-  ETUDE_TOO_MANY_KERNELS = 0x15,      /**< kept for numbering; etude has no such limit */
-  ETUDE_ALREADY_REGISTERED = 0x16,    /**< a kernel or backend of that name exists */
-  ETUDE_NOT_FOUND = 0x20,             /**< no such method, backend, key, segment or state */
-  ETUDE_OUT_OF_MEMORY = 0x21,         /**< the allocator, or a buffer of the caller, has too little */
-  ETUDE_ACCESS_FAILED = 0x22,         /**< the operating system or a data loader could not read */
-  ETUDE_INVALID_PROGRAM = 0x23,       /**< the `.pte` is damaged, cut short, or no `.pte` at all */
-  ETUDE_INVALID_EXTERNAL_DATA = 0x24, /**< the same for a `.ptd`, or it does not fit the program */
-  ETUDE_OUT_OF_RESOURCES = 0x25,
-  ETUDE_DELEGATE_INCOMPATIBLE = 0x30, /**< the backend does not understand its payload */
-  ETUDE_DELEGATE_OUT_OF_MEMORY = 0x31,
-  ETUDE_DELEGATE_INVALID_HANDLE = 0x32,
-  ETUDE_CANCELLED = 0x40 /**< ::etude_method_cancel, or an interrupt, ended the execution */
+  ETUDE_OK = 0x00,                      /**< success */
+  ETUDE_INTERNAL = 0x01,                /**< an invariant of etude itself is broken: a bug */
+  ETUDE_INVALID_STATE = 0x02,           /**< right call, wrong moment (input not set, stepping, missing data file) */
+  ETUDE_END_OF_METHOD = 0x03,           /**< ::etude_method_step has nothing left to do */
+  ETUDE_ALREADY_LOADED = 0x04,          /**< kept for numbering */
+  ETUDE_NOT_SUPPORTED = 0x10,           /**< legal, but not something this build does */
+  ETUDE_NOT_IMPLEMENTED = 0x11,         /**< of a kind that this version does not know (a node, a quantisation) */
+  ETUDE_INVALID_ARGUMENT = 0x12,        /**< the caller's argument is wrong */
+  ETUDE_INVALID_TYPE = 0x13,            /**< a value of another kind was expected */
+  ETUDE_OPERATOR_MISSING = 0x14,        /**< the program needs an operator that is not registered */
+  ETUDE_TOO_MANY_KERNELS = 0x15,        /**< kept for numbering; etude has no such limit */
+  ETUDE_ALREADY_REGISTERED = 0x16,      /**< a kernel or backend of that name exists */
+  ETUDE_NOT_FOUND = 0x20,               /**< no such method, backend, key, segment or state */
+  ETUDE_OUT_OF_MEMORY = 0x21,           /**< the allocator, or a buffer of the caller, has too little */
+  ETUDE_ACCESS_FAILED = 0x22,           /**< the operating system or a data loader could not read */
+  ETUDE_INVALID_PROGRAM = 0x23,         /**< the `.pte` is damaged, cut short, or no `.pte` at all */
+  ETUDE_INVALID_EXTERNAL_DATA = 0x24,   /**< the same for a `.ptd`, or it does not fit the program */
+  ETUDE_OUT_OF_RESOURCES = 0x25,        /**< a container is full, or the system starts no more threads */
+  ETUDE_DELEGATE_INCOMPATIBLE = 0x30,   /**< the backend does not understand its payload */
+  ETUDE_DELEGATE_OUT_OF_MEMORY = 0x31,  /**< for backends: memory of their own, or of a device, is short */
+  ETUDE_DELEGATE_INVALID_HANDLE = 0x32, /**< for backends: the handle is none of theirs */
+  ETUDE_CANCELLED = 0x40                /**< ::etude_method_cancel, or an interrupt, ended the execution */
 };
 
 /** Value of ::etude_error.offset where no byte of a file is at fault. */
