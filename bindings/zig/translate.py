@@ -50,6 +50,7 @@ def main() -> None:
             out.append("\n".join(lines).replace('@import("std").mem.zeroes', "zeroes").replace("UINT64_MAX", "~@as(u64, 0)"))
     out.append('\nconst zeroes = @import("std").mem.zeroes;')
     (HERE / "src/c.zig").write_text("\n".join(out) + "\n")
+    subprocess.run([*zig, "fmt", HERE / "src/c.zig"], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -105,9 +105,15 @@ typedef struct etude_host_api {
   etude_status (*execute_context_work)(etude_execute_context *ctx, uint64_t amount, etude_error *error);
   void (*execute_context_flops)(etude_execute_context *ctx, uint64_t flops);
   void (*init_context_trace)(etude_init_context *ctx, int32_t moment, int32_t kind, uint32_t index, const char *name);
+
   const char *(*kernel_origin)(const etude_kernel_context *ctx, const etude_tensor *tensor,
                                etude_value *const **out_args, uint32_t *out_arg_count);
   void (*kernel_replace)(etude_kernel_context *ctx, uint32_t index);
+  /** This one and the next three: NULL in a host that was built without folding, which calls no `prepare`. */
+  bool (*kernel_follower)(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out);
+  bool (*kernel_take_followers)(etude_kernel_context *ctx, uint32_t count);
+  bool (*kernel_maker)(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out);
+  bool (*kernel_take_maker)(etude_kernel_context *ctx, uint32_t index, uint32_t argument);
 } etude_host_api;
 
 /** What a plugin says of itself. */

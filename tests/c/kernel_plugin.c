@@ -46,7 +46,17 @@ static size_t ask(const etude_kernel_context *ctx, etude_value *const *args, uin
 
 /* Keep four times the weight, which the result then has on top: that shows that it was kept. */
 static void prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count) {
-  float *kept = ((const blender *)ctx->self)->host->kernel_keep(ctx, sizeof *kept);
+  const etude_host_api *host = ((const blender *)ctx->self)->host;
+  etude_kernel_neighbour other;
+  etude_value *const *made;
+  uint32_t count;
+  /* no call makes an input, or does something with the output */
+  if (host->kernel_maker(ctx, 0, &other) || host->kernel_follower(ctx, 0, &other) ||
+      host->kernel_take_maker(ctx, 0, 0) || host->kernel_take_followers(ctx, 1) ||
+      host->kernel_origin(ctx, args[0]->as.tensor, &made, &count) != NULL) {
+    return;
+  }
+  float *kept = host->kernel_keep(ctx, sizeof *kept);
   if (kept != NULL && arg_count == 5) *kept = 4 * (float)args[2]->as.double_value;
 }
 

@@ -226,11 +226,9 @@ pub extern fn etude_tensor_is_contiguous(tensor: [*c]const etude_tensor) bool;
 pub extern fn etude_tensor_same_layout(a: [*c]const etude_tensor, b: [*c]const etude_tensor) bool;
 pub extern fn etude_tensor_resize(tensor: [*c]etude_tensor, sizes: [*c]const i32, rank: u32, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_value_kind_name(tag: i32) [*c]const u8;
-pub const struct_etude_init_context = opaque {
-};
+pub const struct_etude_init_context = opaque {};
 pub const etude_init_context = struct_etude_init_context;
-pub const struct_etude_execute_context = opaque {
-};
+pub const struct_etude_execute_context = opaque {};
 pub const etude_execute_context = struct_etude_execute_context;
 pub const struct_etude_compile_spec = extern struct {
     key: [*c]const u8 = null,
@@ -287,6 +285,8 @@ pub const struct_etude_kernel_context = extern struct {
 pub const etude_kernel_context = struct_etude_kernel_context;
 pub const etude_kernel_function = ?*const fn (ctx: [*c]etude_kernel_context, args: [*c]const [*c]etude_value, arg_count: u32) callconv(.c) etude_status;
 pub const ETUDE_KERNEL_LINEAR: c_int = 1;
+pub const ETUDE_KERNEL_ANY_ORDER: c_int = 2;
+pub const ETUDE_KERNEL_ONE_ORDER: c_int = 4;
 pub const struct_etude_kernel_traits = extern struct {
     struct_size: u32 = 0,
     flags: u32 = 0,
@@ -311,14 +311,23 @@ pub extern fn etude_kernel_keep(ctx: [*c]etude_kernel_context, size: usize) ?*an
 pub extern fn etude_kernel_origin(ctx: [*c]const etude_kernel_context, tensor: [*c]const etude_tensor, out_args: [*c][*c]const [*c]etude_value, out_arg_count: [*c]u32) [*c]const u8;
 pub extern fn etude_kernel_replace(ctx: [*c]etude_kernel_context, index: u32) void;
 pub extern fn etude_kernel_kept(ctx: [*c]const etude_kernel_context) ?*const anyopaque;
+pub const struct_etude_kernel_neighbour = extern struct {
+    name: [*c]const u8 = null,
+    args: [*c]const [*c]etude_value = null,
+    arg_count: u32 = 0,
+};
+pub const etude_kernel_neighbour = struct_etude_kernel_neighbour;
+pub extern fn etude_kernel_follower(ctx: [*c]const etude_kernel_context, index: u32, out: [*c]etude_kernel_neighbour) bool;
+pub extern fn etude_kernel_take_followers(ctx: [*c]etude_kernel_context, count: u32) bool;
+pub extern fn etude_kernel_maker(ctx: [*c]const etude_kernel_context, index: u32, out: [*c]etude_kernel_neighbour) bool;
+pub extern fn etude_kernel_take_maker(ctx: [*c]etude_kernel_context, index: u32, argument: u32) bool;
 pub extern fn etude_kernel_ask(ctx: [*c]const etude_kernel_context, args: [*c]const [*c]etude_value, arg_count: u32) usize;
 pub extern fn etude_kernel_is_asked(ctx: [*c]const etude_kernel_context) bool;
 pub extern fn etude_kernel_parallel_for(ctx: [*c]etude_kernel_context, count: usize, task: etude_task, arg: ?*anyopaque) void;
 pub extern fn etude_kernel_work(ctx: [*c]etude_kernel_context, amount: u64) etude_status;
 pub extern fn etude_kernel_worker_count(ctx: [*c]const etude_kernel_context) usize;
 pub extern fn etude_kernel_random(ctx: [*c]etude_kernel_context, count: u64, out_seed: [*c]u64) u64;
-pub const struct_etude_runtime = opaque {
-};
+pub const struct_etude_runtime = opaque {};
 pub const etude_runtime = struct_etude_runtime;
 pub extern fn etude_runtime_create(allocator: [*c]const etude_allocator, hooks: [*c]const etude_hooks, out_runtime: [*c]?*etude_runtime, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_runtime_free(runtime: ?*etude_runtime) void;
@@ -357,8 +366,7 @@ pub const etude_option_explanation = struct_etude_option_explanation;
 pub extern fn etude_runtime_reset_option(runtime: ?*etude_runtime, backend: [*c]const u8, key: [*c]const u8, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_portable_kernels(out_count: [*c]u32) [*c]const etude_kernel;
 pub extern fn etude_register_builtin_backends(runtime: ?*etude_runtime, @"error": [*c]etude_error) etude_status;
-pub const struct_etude_program = opaque {
-};
+pub const struct_etude_program = opaque {};
 pub const etude_program = struct_etude_program;
 pub const struct_etude_data_loader = extern struct {
     struct_size: u32 = 0,
@@ -373,8 +381,7 @@ pub const etude_data_loader = struct_etude_data_loader;
 pub extern fn etude_data_from_memory(data: ?*const anyopaque, size: usize) etude_data_loader;
 pub const ETUDE_VERIFY_MINIMAL: c_int = 0;
 pub const ETUDE_VERIFY_INTERNAL_CONSISTENCY: c_int = 1;
-pub const struct_etude_method = opaque {
-};
+pub const struct_etude_method = opaque {};
 pub const etude_method = struct_etude_method;
 pub const struct_etude_event = extern struct {
     struct_size: u32 = 0,
@@ -608,8 +615,7 @@ pub extern fn etude_data_from_file(path: [*c]const u8, mode: i32, out_loader: [*
 pub extern fn etude_host_core_count() u32;
 pub extern fn etude_host_hooks_create(threads: u32, out_hooks: [*c]etude_hooks, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_host_hooks_free(hooks: [*c]etude_hooks) void;
-pub const struct_etude_plugin_library = opaque {
-};
+pub const struct_etude_plugin_library = opaque {};
 pub const etude_plugin_library = struct_etude_plugin_library;
 pub extern fn etude_plugin_load(runtime: ?*etude_runtime, path: [*c]const u8, out_library: [*c]?*etude_plugin_library, @"error": [*c]etude_error) etude_status;
 pub extern fn etude_plugin_backend(library: ?*const etude_plugin_library, index: u32) [*c]const u8;
