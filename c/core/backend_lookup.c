@@ -2,6 +2,8 @@
 #include "deps.h"
 #include "objects.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 etude_backend_entry *etude_runtime_find_backend(const etude_runtime *runtime, const char *name) {
   etude_backend_entry *entry = runtime->backends;
   if (name == NULL) return NULL;
@@ -67,3 +69,4 @@ bool etude_runtime_backend_available(const etude_runtime *runtime, const char *n
   etude_runtime_give_backend(runtime, entry);
   return available;
 }
+#endif

@@ -3,6 +3,8 @@
 #include "objects.h"
 #include "options.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 static etude_status check_backend(const char *name, const etude_backend *backend, etude_error *error) {
   if (name == NULL || name[0] == '\0' || strlen(name) >= ETUDE_BACKEND_NAME_SIZE) {
     return etude_error_set(error, ETUDE_INVALID_ARGUMENT, "a backend's name has 1 to %u bytes",
@@ -101,3 +103,4 @@ etude_status etude_runtime_unregister_backend(etude_runtime *runtime, const char
   return etude_error_about(error, ETUDE_INVALID_STATE, name,
                            "backend %q is in use by %u loaded delegates: free their methods first", name, users);
 }
+#endif

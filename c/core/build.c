@@ -22,7 +22,8 @@ static etude_status constant_data(etude_builder *b, uint32_t value, const etude_
     const etude_fb_vector storage = etude_fb_vector_of(&plan->fb, buffer, 0, 1);
     ETUDE_TRY(etude_plan_fault(plan));
     place.offset = storage.at + 4;
-    if (!etude_plan_tensor_fits(from, place.offset, place.offset + etude_fb_count(&plan->fb, storage))) {
+    if (ETUDE_CHECKS &&
+        !etude_plan_tensor_fits(from, place.offset, place.offset + etude_fb_count(&plan->fb, storage))) {
       return etude_error_at(plan->error, ETUDE_INVALID_PROGRAM, place.offset,
                             "value %u (tensor): its constant is misaligned or too short", value);
     }

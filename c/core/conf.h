@@ -6,6 +6,13 @@
 #error "etude reads program files in place, which are little-endian: big-endian targets are not supported"
 #endif
 
+/* Are files checked? Not in programs that were checked where they were made: the compiler leaves the checks out then. */
+#ifdef ETUDE_NO_CHECKS
+enum { ETUDE_CHECKS = 0 };
+#else
+enum { ETUDE_CHECKS = 1 };
+#endif
+
 /* Instructions that one execute may run unless the caller says otherwise; ExecuTorch has the same number. */
 #define ETUDE_DEFAULT_INSTRUCTION_LIMIT UINT64_C(10000000)
 

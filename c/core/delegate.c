@@ -9,6 +9,7 @@
 #include "segment.h"
 #include "trace.h"
 
+#ifndef ETUDE_NO_BACKENDS
 static etude_status fetch_payload(etude_init_context *ctx, etude_plan *plan, const etude_plan_delegate *delegate,
                                   etude_bytes *out) {
   const etude_program *program = ctx->method->program;
@@ -183,3 +184,4 @@ const etude_hooks *etude_init_context_hooks(const etude_init_context *ctx) {
 void etude_init_context_log(const etude_init_context *ctx, int32_t level, const char *message) {
   etude_runtime_log(ctx->method->program->runtime, level, message);
 }
+#endif

@@ -3,6 +3,8 @@
 #include "scratch.h"
 #include "work.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 const char *etude_execute_context_method_name(const etude_execute_context *ctx) { return ctx->method->name; }
 
 const etude_hooks *etude_execute_context_hooks(const etude_execute_context *ctx) {
@@ -29,3 +31,4 @@ etude_status etude_execute_context_work(etude_execute_context *ctx, uint64_t amo
 size_t etude_execute_context_worker_count(const etude_execute_context *ctx) {
   return etude_runtime_worker_count(ctx->method->program->runtime);
 }
+#endif

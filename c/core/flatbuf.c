@@ -1,6 +1,7 @@
 /* See flatbuf.h. Every function here either stays inside [data, data + size) or notes a fault. */
 #include "flatbuf.h"
 
+#include "conf.h"
 #include "deps.h"
 
 static uint32_t fault(etude_fb *fb, uint32_t at) {
@@ -9,7 +10,7 @@ static uint32_t fault(etude_fb *fb, uint32_t at) {
 }
 
 etude_status etude_fb_fault(const etude_fb *fb, etude_error *error) {
-  if (fb->fault == 0) return ETUDE_OK;
+  if (!ETUDE_CHECKS || fb->fault == 0) return ETUDE_OK;
   return etude_error_at(error, ETUDE_INVALID_PROGRAM, fb->fault,
                         "damaged: what stands at byte %u leads outside of the file", fb->fault);
 }
@@ -38,7 +39,7 @@ static bool inside(const etude_fb *fb, uint32_t at, uint32_t size) { return at <
 /* Where the offset stored at `at` leads; 0 and a fault where there are no four bytes. */
 static uint32_t follow(etude_fb *fb, uint32_t at) {
   const uint32_t distance = load32(fb, at);
-  if (distance == 0 || distance > fb->size || !inside(fb, at + distance, 4)) return fault(fb, at);
+  if (ETUDE_CHECKS && (distance == 0 || distance > fb->size || !inside(fb, at + distance, 4))) return fault(fb, at);
   return at + distance;
 }
 
@@ -48,7 +49,7 @@ static uint32_t vtable_of(const etude_fb *fb, uint32_t table) { return table - l
 /* The table to which the offset at `at` leads. */
 static etude_fb_table follow_table(etude_fb *fb, uint32_t at) {
   etude_fb_table table = {follow(fb, at)};
-  if (table.at == 0) return table;
+  if (!ETUDE_CHECKS || table.at == 0) return table;
   const uint32_t vtable = vtable_of(fb, table.at);
   if (!inside(fb, vtable, 4) || load16(fb, vtable) < 4 || (load16(fb, vtable) & 1) != 0 || load16(fb, vtable + 2) < 4 ||
       !inside(fb, vtable, load16(fb, vtable)) || !inside(fb, table.at, load16(fb, vtable + 2))) {
@@ -66,13 +67,13 @@ etude_fb_table etude_fb_root(etude_fb *fb) {
 
 /* Position of a field of `width` bytes, 0 where absent. */
 static uint32_t field(etude_fb *fb, etude_fb_table table, uint32_t slot, uint32_t width) {
-  if (table.at == 0 || fb->fault != 0) return 0;
+  if (table.at == 0 || (ETUDE_CHECKS && fb->fault != 0)) return 0;
   const uint32_t vtable = vtable_of(fb, table.at);
   const uint32_t entry = 4 + 2 * slot;
   if (entry + 2 > load16(fb, vtable)) return 0;
   const uint32_t offset = load16(fb, vtable + entry);
   if (offset == 0) return 0;
-  if (offset < 4 || offset + width > load16(fb, vtable + 2)) return fault(fb, table.at);
+  if (ETUDE_CHECKS && (offset < 4 || offset + width > load16(fb, vtable + 2))) return fault(fb, table.at);
   return table.at + offset;
 }
 
@@ -105,7 +106,7 @@ etude_fb_table etude_fb_child(etude_fb *fb, etude_fb_table table, uint32_t slot)
 etude_fb_vector etude_fb_vector_of(etude_fb *fb, etude_fb_table table, uint32_t slot, uint32_t width) {
   const uint32_t at = field(fb, table, slot, 4);
   etude_fb_vector vector = {at == 0 ? 0 : follow(fb, at)};
-  if (vector.at == 0) return vector;
+  if (!ETUDE_CHECKS || vector.at == 0) return vector;
   const uint64_t size = (uint64_t)load32(fb, vector.at) * width;
   if (size > fb->size - vector.at - 4 || (size > 0 && ((vector.at + 4) & (width - 1)) != 0)) {
     vector.at = fault(fb, vector.at);
@@ -119,7 +120,7 @@ uint32_t etude_fb_count(const etude_fb *fb, etude_fb_vector vector) {
 
 etude_fb_table etude_fb_element(etude_fb *fb, etude_fb_vector vector, uint32_t index) {
   const etude_fb_table none = {0};
-  if (fb->fault != 0 || index >= etude_fb_count(fb, vector)) return none;
+  if ((ETUDE_CHECKS && fb->fault != 0) || index >= etude_fb_count(fb, vector)) return none;
   return follow_table(fb, vector.at + 4 + 4 * index);
 }
 
@@ -135,7 +136,7 @@ const char *etude_fb_string(etude_fb *fb, etude_fb_table table, uint32_t slot) {
   const etude_fb_vector text = etude_fb_vector_of(fb, table, slot, 1);
   if (text.at == 0) return NULL;
   const uint32_t end = text.at + 4 + etude_fb_count(fb, text);
-  if (end < fb->size && fb->data[end] == 0) return (const char *)etude_fb_items(fb, text);
+  if (!ETUDE_CHECKS || (end < fb->size && fb->data[end] == 0)) return (const char *)etude_fb_items(fb, text);
   fault(fb, text.at);
   return NULL;
 }

@@ -274,12 +274,14 @@ static etude_status instruction_error(const etude_method *method, etude_status s
                             what);
 }
 
+#ifndef ETUDE_NO_BACKENDS
 static etude_status call_delegate(etude_method *method, const etude_instruction *instruction, etude_error *error) {
   etude_init_context *delegate = &method->delegates[instruction->index];
   etude_execute_context ctx = {method, delegate};
   return delegate->backend->vtable.execute(delegate->backend->self, &ctx, delegate->handle,
                                            (etude_value *const *)instruction->args, instruction->arg_count, error);
 }
+#endif
 
 /* A move between tensors copies: the plan gives the source's memory to others after its last use, and the
    destination a place of its own. Other values are replaced. */
@@ -335,7 +337,9 @@ static etude_status run_plainly(etude_method *method, etude_error *error) {
     case ETUDE_KERNEL_CALL:
       if (!instruction->folded) status = etude_call_kernel(method, instruction, error);
       break;
+#ifndef ETUDE_NO_BACKENDS
     case ETUDE_DELEGATE_CALL: status = call_delegate(method, instruction, error); break;
+#endif
     case ETUDE_MOVE_CALL: status = move(method, instruction->args[0], instruction->args[1], error); break;
     case ETUDE_JUMP_FALSE:
       status = condition(instruction->args[0], &holds, error);

@@ -15,6 +15,19 @@
    each execution. */
 #define MOST_TENSORS 16384u
 
+/* Without state, views and checks there is nothing to be found out but whether inputs last: they are taken not to. */
+#if defined(ETUDE_NO_STATE) && defined(ETUDE_NO_VIEWS) && defined(ETUDE_NO_CHECKS) && defined(ETUDE_NO_FOLDING)
+uint64_t etude_analysis_size(const etude_plan_counts *counts) {
+  (void)counts;
+  return 0;
+}
+
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
+  (void)plan;
+  for (uint32_t i = 0; i < method->input_count; ++i) method->inputs[i].reused = true;
+  return ETUDE_OK;
+}
+#else
 uint64_t etude_analysis_size(const etude_plan_counts *counts) {
   return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(etude_span);
 }
@@ -286,10 +299,14 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
   method->state_count = 0;
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
     if (!etude_span_is_state(&a->spans[i])) continue;
+#ifdef ETUDE_NO_STATE
+    return etude_error_set(plan->error, ETUDE_NOT_SUPPORTED, "this build does without state, and value %u is state",
+                           etude_span_value(a, &a->spans[i]));
+#endif
     method->tensors[i].flags |= ETUDE_TENSOR_STATE;
     method->state_count++;
   }
-  if (a->steps == 0) return not_analysed(method);
+  if (!ETUDE_CHECKS || a->steps == 0) return not_analysed(method);
   ETUDE_TRY(check_overlaps(a));
   if (a->steps == 0) return not_analysed(method);
   return etude_fold(a);
@@ -306,3 +323,4 @@ etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   etude_release(&method->allocator, a.spans, size);
   return status;
 }
+#endif

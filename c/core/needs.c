@@ -12,6 +12,7 @@
 static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts) {
   const etude_program *program = plan->program;
   uint64_t sum = counts->constants ? etude_segment_cost(program, program->constant_segment) : 0;
+#ifndef ETUDE_NO_BACKENDS
   for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) {
     etude_plan_delegate one;
     etude_plan_delegate other;
@@ -23,6 +24,7 @@ static uint64_t bytes_to_load(etude_plan *plan, const etude_plan_counts *counts)
     }
     if (one.location == 1 && j == i) etude_checked_grow(&sum, etude_segment_cost(program, one.data));
   }
+#endif
   return sum;
 }
 

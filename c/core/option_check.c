@@ -2,6 +2,8 @@
 #include "deps.h"
 #include "options.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 #ifndef ETUDE_NO_ERROR_TEXT /* only messages have it */
 const char *etude_option_type_name(int32_t type) {
   return etude_text_nth("bool\0int\0string\0unknown", type >= 0 && type < 3 ? (uint32_t)type : 3);
@@ -270,3 +272,4 @@ etude_status etude_option_check_schema(const etude_backend_entry *entry, etude_e
   for (uint32_t i = 0; i < entry->schema_count; ++i) ETUDE_TRY(check_schema_row(entry, &entry->schema[i], error));
   return ETUDE_OK;
 }
+#endif

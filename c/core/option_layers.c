@@ -7,6 +7,8 @@
 #include "options.h"
 #include "plan.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 /* ---- copies ---- */
 
 void etude_option_rows_free(const etude_allocator *allocator, etude_option_rows *rows) {
@@ -277,4 +279,5 @@ etude_status etude_method_explain_option(const etude_method *method, const char 
   etude_runtime_give_backend(runtime, entry);
   return status;
 }
+#endif
 #endif

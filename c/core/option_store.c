@@ -5,6 +5,8 @@
 #include "deps.h"
 #include "options.h"
 
+#ifndef ETUDE_NO_BACKENDS
+
 /* ---- the store ---- */
 
 static size_t slot_size(const etude_option_schema *schema) {
@@ -288,3 +290,4 @@ etude_status etude_runtime_reset_option(etude_runtime *runtime, const char *back
   etude_runtime_give_backend(runtime, entry);
   return status;
 }
+#endif

@@ -78,6 +78,7 @@ void etude_option_default(const etude_option_schema *schema, etude_option *out);
 
 /* option_layers.c */
 
+#ifndef ETUDE_NO_BACKENDS
 void etude_option_rows_free(const etude_allocator *allocator, etude_option_rows *rows);
 
 /* Check the options of a config against schemas and the backends that the program or method uses, and copy
@@ -86,6 +87,19 @@ etude_status etude_option_rows_for_program(const etude_program *program, const e
                                            etude_option_rows **out_rows, etude_error *error);
 etude_status etude_option_rows_for_method(const etude_method *method, const etude_method_config *config,
                                           etude_option_rows **out_rows, etude_error *error);
+#else
+static inline void etude_option_rows_free(const etude_allocator *allocator, const etude_option_rows *rows) {
+  (void)allocator, (void)rows;
+}
+static inline etude_status etude_option_rows_none(uint32_t count, etude_error *error) {
+  if (count == 0) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_NOT_SUPPORTED, "this build does without backends and their options");
+}
+#define etude_option_rows_for_program(program, config, out_rows, error) \
+  etude_option_rows_none((config)->backend_options_count, error)
+#define etude_option_rows_for_method(method, config, out_rows, error) \
+  etude_option_rows_none((config)->backend_options_count, error)
+#endif
 
 /* Note the process-wide values that a delegate being loaded sees, and forget them. */
 etude_status etude_option_see(etude_init_context *ctx, etude_error *error);

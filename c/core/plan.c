@@ -31,7 +31,7 @@ etude_status etude_plan_open(const etude_program *program, uint32_t method, etud
   out->buffer_sizes = etude_fb_vector_of(&out->fb, table, 8, 8);
   ETUDE_TRY(etude_plan_fault(out));
   out->value_count = etude_fb_count(&out->fb, out->values);
-  if (out->values.at != 0 && etude_fb_count(&out->fb, out->chains) > 0) return ETUDE_OK;
+  if (!ETUDE_CHECKS || (out->values.at != 0 && etude_fb_count(&out->fb, out->chains) > 0)) return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %q has no values or no instructions", out->name);
 }
 
@@ -111,12 +111,13 @@ static etude_status read_place(etude_plan *plan, uint32_t value, etude_fb_table 
   out->buffer = etude_plan_tensor_memory(plan, table) - 1;
   out->buffer_offset = (size_t)offset;
   ETUDE_TRY(etude_plan_fault(plan));
-  if (location > 1 || (out->external && out->name == NULL)) {
+  if (ETUDE_CHECKS && (location > 1 || (out->external && out->name == NULL))) {
     return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
                         "its data is at an unknown place, or external without a name");
   }
-  if (device != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on device memory, not the CPU's");
-  if (!out->planned) return ETUDE_OK;
+  if (ETUDE_CHECKS && device != 0)
+    return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "placed on device memory, not the CPU's");
+  if (!ETUDE_CHECKS || !out->planned) return ETUDE_OK;
   if (out->buffer < etude_plan_buffer_count(plan) &&
       etude_plan_tensor_fits(out, offset, etude_plan_buffer_size(plan, out->buffer)) && offset <= SIZE_MAX / 2) {
     return ETUDE_OK;
@@ -138,19 +139,21 @@ etude_status etude_plan_tensor_read(etude_plan *plan, uint32_t value, etude_fb_t
   out->sizes = (const int32_t *)(const void *)etude_fb_items(&plan->fb, sizes);
   out->dim_order = etude_fb_items(&plan->fb, dim_order);
   uint64_t nbytes = etude_scalar_size(out->scalar_type);
-  if (nbytes == 0) return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
-  if (etude_fb_u32(&plan->fb, table, 1) != 0) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "a storage offset");
-  if (dynamism > 1) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "an unbounded dynamic shape");
+  if (ETUDE_CHECKS && nbytes == 0) return tensor_error(plan, ETUDE_INVALID_PROGRAM, value, "unknown scalar type");
+  if (ETUDE_CHECKS && etude_fb_u32(&plan->fb, table, 1) != 0)
+    return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "a storage offset");
+  if (ETUDE_CHECKS && dynamism > 1) return tensor_error(plan, ETUDE_NOT_SUPPORTED, value, "an unbounded dynamic shape");
   ETUDE_TRY(etude_plan_fault(plan));
   int32_t strides[ETUDE_MAX_RANK];
-  if (sizes.at == 0 || dim_order.at == 0 || rank > ETUDE_MAX_RANK || etude_fb_count(&plan->fb, dim_order) != rank ||
-      !etude_strides_from_dim_order(out->sizes, out->dim_order, rank, strides)) {
+  if (ETUDE_CHECKS &&
+      (sizes.at == 0 || dim_order.at == 0 || rank > ETUDE_MAX_RANK || etude_fb_count(&plan->fb, dim_order) != rank ||
+       !etude_strides_from_dim_order(out->sizes, out->dim_order, rank, strides))) {
     return tensor_error(plan, ETUDE_INVALID_PROGRAM, value,
                         "impossible sizes or dim order (at most 16 dimensions, 2^31 elements)");
   }
   /* That strides were found means that the number of elements, too, fits 31 bits. */
   for (uint32_t i = 0; i < rank; ++i) nbytes *= (uint32_t)out->sizes[i];
-  if (nbytes > SIZE_MAX / 2)
+  if (ETUDE_CHECKS && nbytes > SIZE_MAX / 2)
     return tensor_error(plan, ETUDE_OUT_OF_MEMORY, value, "larger than this machine can address");
   out->nbytes = (size_t)nbytes;
   return read_place(plan, value, table, out);

@@ -59,7 +59,7 @@ static etude_status read_head(etude_program *program, uint64_t *out_base, etude_
   bool sound = true;
   *out_base = 0;
   ETUDE_TRY(etude_loader_head(&program->allocator, loader, head, error));
-  ETUDE_TRY(check_identifier(head, loader->size, error));
+  if (ETUDE_CHECKS) ETUDE_TRY(check_identifier(head, loader->size, error));
   if (memcmp(head + 8, "eh00", 4) == 0 && loader->size >= 8 + SHORT_HEADER_SIZE) {
     const uint32_t length = (uint32_t)etude_head_u64(head, 12);
     size = etude_head_u64(head, 16);
@@ -67,12 +67,12 @@ static etude_status read_head(etude_program *program, uint64_t *out_base, etude_
     sound = length >= SHORT_HEADER_SIZE && (*out_base == 0 || *out_base >= size) &&
             etude_checked_add(*out_base, length >= HEADER_SIZE ? etude_head_u64(head, 32) : 0, &end);
   }
-  if (!sound || size < 8 || size > INT32_MAX) {
+  if (ETUDE_CHECKS && (!sound || size < 8 || size > INT32_MAX)) {
     return etude_error_at(error, ETUDE_INVALID_PROGRAM, 8,
                           "the header is damaged: impossible length, program size or segment base");
   }
   if (end < size) end = size;
-  if (end > loader->size) {
+  if (ETUDE_CHECKS && end > loader->size) {
     return etude_error_at(error, ETUDE_INVALID_PROGRAM, loader->size,
                           "the file is cut short: it has %l bytes, its header says %l", (int64_t)loader->size,
                           (int64_t)end);
@@ -91,7 +91,8 @@ static etude_status check_constants(etude_program *program, etude_fb *fb, etude_
   if (count == 0) program->constant_buffer = inline_constants;
   if (count <= 1) return ETUDE_OK;
   program->constant_offsets = offsets;
-  if (program->constant_segment < program->file.segment_count && etude_fb_count(fb, inline_constants) == 0)
+  if (!ETUDE_CHECKS ||
+      (program->constant_segment < program->file.segment_count && etude_fb_count(fb, inline_constants) == 0))
     return ETUDE_OK;
   return etude_error_set(error, ETUDE_INVALID_PROGRAM, "constants are in segment %u of %u, or inline as well",
                          program->constant_segment, program->file.segment_count);
@@ -101,7 +102,7 @@ static etude_status read_methods(etude_program *program, etude_fb *fb, etude_fb_
   const etude_fb_vector plans = etude_fb_vector_of(fb, root, SLOT_PLANS, 4);
   const uint32_t count = etude_fb_count(fb, plans);
   ETUDE_TRY(etude_fb_fault(fb, error));
-  if (count == 0) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the program has no methods");
+  if (ETUDE_CHECKS && count == 0) return etude_error_set(error, ETUDE_INVALID_PROGRAM, "the program has no methods");
   program->methods = etude_alloc_zeros(&program->allocator, (uint64_t)count * sizeof *program->methods, error);
   if (program->methods == NULL) return ETUDE_OUT_OF_MEMORY;
   program->method_count = count;
@@ -109,7 +110,7 @@ static etude_status read_methods(etude_program *program, etude_fb *fb, etude_fb_
     program->methods[i].plan = etude_fb_element(fb, plans, i);
     program->methods[i].name = etude_fb_string(fb, program->methods[i].plan, 0);
     ETUDE_TRY(etude_fb_fault(fb, error));
-    if (program->methods[i].name == NULL) {
+    if (ETUDE_CHECKS && program->methods[i].name == NULL) {
       return etude_error_set(error, ETUDE_INVALID_PROGRAM, "method %u has no name", i);
     }
   }
@@ -249,7 +250,7 @@ static etude_status open_program(etude_program *program, const etude_program_con
   etude_load_tell(&watch, ETUDE_LOAD_READ, 0, NULL);
   ETUDE_TRY(read_root(program, segment_base, error));
   ETUDE_TRY(open_externals(program, config, error));
-  if (config->verification != ETUDE_VERIFY_MINIMAL) ETUDE_TRY(check_plans(program, error));
+  if (ETUDE_CHECKS && config->verification != ETUDE_VERIFY_MINIMAL) ETUDE_TRY(check_plans(program, error));
   program->shared_mask = etude_program_find_shared(program);
   ETUDE_TRY(etude_option_rows_for_program(program, config, &program->options, error));
   etude_load_tell(&watch, ETUDE_LOAD_VERIFY, 0, NULL);

@@ -15,7 +15,9 @@ etude_status etude_runtime_create(const etude_allocator *allocator, const etude_
 
 void etude_runtime_free(etude_runtime *runtime) {
   if (runtime == NULL) return;
+#ifndef ETUDE_NO_BACKENDS
   etude_runtime_free_backends(runtime);
+#endif
   etude_runtime_free_kernels(runtime);
   const etude_allocator allocator = runtime->allocator;
   etude_release(&allocator, runtime, sizeof *runtime);

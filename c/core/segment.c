@@ -78,6 +78,10 @@ etude_status etude_file_set_segments(const etude_allocator *allocator, etude_dat
     const uint64_t offset = etude_fb_u64(fb, table, 0);
     segment->size = etude_fb_u64(fb, table, 1);
     if (segment->size == 0) continue;
+    if (!ETUDE_CHECKS) {
+      segment->offset = base + offset;
+      continue;
+    }
     if (base >= file->flatbuffer_size && etude_checked_add(base, offset, &segment->offset) &&
         etude_checked_range(segment->offset, segment->size, file->loader.size)) {
       continue;

@@ -256,9 +256,11 @@ etude_status etude_plan_locate(etude_plan *plan, const etude_plan_tensor *tensor
     out->segment = etude_fb_u32(&plan->fb, table, 0);
   }
   ETUDE_TRY(etude_plan_fault(plan));
-  if (tensor->data_index < etude_fb_count(&plan->fb, offsets) && out->segment < program->file.segment_count) {
+  if (!ETUDE_CHECKS ||
+      (tensor->data_index < etude_fb_count(&plan->fb, offsets) && out->segment < program->file.segment_count)) {
     out->offset = etude_fb_u64_at(&plan->fb, offsets, tensor->data_index);
-    if (etude_checked_range(out->offset, tensor->nbytes, program->file.segments[out->segment].size)) return ETUDE_OK;
+    if (!ETUDE_CHECKS || etude_checked_range(out->offset, tensor->nbytes, program->file.segments[out->segment].size))
+      return ETUDE_OK;
   }
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "data %u, the contents of a tensor, is not in the file",
                          tensor->data_index);
@@ -331,6 +333,7 @@ etude_status etude_program_shared_buffer(etude_program *program, uint32_t buffer
 }
 #endif
 
+#ifndef ETUDE_NO_STATE
 /* ---- state by name ---- */
 
 /* "#" and a number. */
@@ -441,3 +444,4 @@ etude_status etude_method_reset_state(etude_method *method, uint32_t index, etud
   }
   return ETUDE_OK;
 }
+#endif

@@ -13,7 +13,12 @@ typedef struct etude_place {
 
 /* Does the file give this tensor initial contents? */
 static inline bool etude_tensor_has_initial(const etude_plan_tensor *tensor) {
+#ifdef ETUDE_NO_STATE
+  (void)tensor;
+  return false;
+#else
   return tensor->planned && (tensor->data_index > 0 || tensor->external);
+#endif
 }
 
 /* Find a tensor's bytes in a segment: external data, whose layout must be the tensor's; the initial value of a planned
@@ -58,8 +63,15 @@ static inline bool etude_program_shares(const etude_program *program, uint32_t b
 }
 #endif
 
+#ifndef ETUDE_NO_STATE
 /* Note the state buffers of a method that has been analysed and given its memory, and what the list takes. */
 etude_status etude_method_list_states(etude_method *method, etude_error *error);
+#else
+static inline etude_status etude_method_list_states(const etude_method *method, const etude_error *error) {
+  (void)method, (void)error;
+  return ETUDE_OK;
+}
+#endif
 
 static inline size_t etude_states_size(const etude_method *method) {
   return method->state_count * sizeof *method->states;

@@ -1,5 +1,6 @@
 /* Everything that a plan says, checked once, whatever the verification level: kinds, indices, tensors, jumps,
-   operators, delegates. After etude_plan_check a method can be built from the plan without further doubt. */
+   operators, delegates. After etude_plan_check a method can be built from the plan without further doubt. Without checks
+   this only counts. */
 #include "checked.h"
 #include "deps.h"
 #include "needs.h"
@@ -8,7 +9,7 @@
    least four bytes of the file of its own: more entries than bytes are refused before they are walked. */
 static etude_status charge(const etude_plan *plan, etude_plan_counts *counts, uint32_t entries) {
   counts->work += entries; /* both below 2^31 */
-  if (counts->work <= plan->fb.size) return ETUDE_OK;
+  if (!ETUDE_CHECKS || counts->work <= plan->fb.size) return ETUDE_OK;
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "the plan has more entries than the file has bytes");
 }
 
@@ -19,14 +20,14 @@ static etude_status wrong(const etude_plan *plan, const char *what, uint32_t whe
 
 static etude_status check_index(const etude_plan *plan, const char *what, uint32_t where, uint32_t index,
                                 uint32_t count) {
-  if (index < count) return ETUDE_OK;
+  if (!ETUDE_CHECKS || index < count) return ETUDE_OK;
   return etude_error_set(plan->error, ETUDE_INVALID_PROGRAM, "%s %u: index %d, but there are %u", what, where,
                          (int32_t)index, count);
 }
 
 /* Do all entries of an index list point at values? */
 static etude_status check_indices(const etude_plan *plan, etude_fb_vector items, const char *what, uint32_t where) {
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, items); ++i) {
+  for (uint32_t i = 0; ETUDE_CHECKS && i < etude_fb_count(&plan->fb, items); ++i) {
     ETUDE_TRY(check_index(plan, what, where, etude_fb_u32_at(&plan->fb, items, i), plan->value_count));
   }
   return ETUDE_OK;
@@ -47,7 +48,7 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   ETUDE_TRY(etude_plan_tensor_read(plan, value, table, &tensor));
   counts->tensors++;
   counts->dims += tensor.dynamic ? 2u * tensor.rank : tensor.rank;
-  if (counts->dims > INT32_MAX)
+  if (ETUDE_CHECKS && counts->dims > INT32_MAX)
     return wrong(plan, "value", value, "and those before it have more dimensions than any memory");
   if (tensor.external || tensor.planned) return ETUDE_OK;
   if (tensor.data_index == 0) {
@@ -62,6 +63,7 @@ static etude_status check_tensor(etude_plan *plan, uint32_t value, etude_fb_tabl
   ETUDE_TRY(check_index(plan, "value", value, tensor.data_index, etude_fb_count(&plan->fb, constants)));
   if (!in_segment) return ETUDE_OK;
   counts->constants = true;
+  if (!ETUDE_CHECKS) return ETUDE_OK;
   const uint64_t offset = etude_fb_u64_at(&plan->fb, constants, tensor.data_index);
   if (etude_plan_tensor_fits(&tensor, offset, program->file.segments[program->constant_segment].size)) return ETUDE_OK;
   return wrong(plan, "value", value, "(tensor): its constant is misaligned, or ends beyond its segment");
@@ -73,7 +75,7 @@ static etude_status check_list(etude_plan *plan, uint32_t index, const etude_pla
   const uint32_t count = etude_fb_count(&plan->fb, list->items);
   counts->pointers += count;
   ETUDE_TRY(charge(plan, counts, count));
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; ETUDE_CHECKS && i < count; ++i) {
     const uint32_t item = etude_plan_item(plan, list, i);
     if (item == UINT32_MAX && list->kind == ETUDE_FILE_OPTIONAL_TENSOR_LIST) continue; /* None */
     ETUDE_TRY(check_index(plan, "value", index, item, plan->value_count));
@@ -86,9 +88,9 @@ static etude_status check_value(etude_plan *plan, uint32_t index, etude_plan_cou
   etude_plan_value_read(plan, index, &value);
   ETUDE_TRY(etude_plan_fault(plan));
   if (value.kind == ETUDE_FILE_NULL) return ETUDE_OK;
-  if (value.tag == ETUDE_VALUE_NONE) return wrong(plan, "value", index, "has an unknown kind");
+  if (ETUDE_CHECKS && value.tag == ETUDE_VALUE_NONE) return wrong(plan, "value", index, "has an unknown kind");
   if (value.kind == ETUDE_FILE_TENSOR) return check_tensor(plan, index, value.table, counts);
-  if (value.table.at == 0 || (value.kind >= ETUDE_FILE_STRING && value.items.at == 0)) {
+  if (ETUDE_CHECKS && (value.table.at == 0 || (value.kind >= ETUDE_FILE_STRING && value.items.at == 0))) {
     return wrong(plan, "value", index, "has no contents");
   }
   const bool of_values = value.kind == ETUDE_FILE_INT_LIST || value.kind >= ETUDE_FILE_TENSOR_LIST;
@@ -104,6 +106,7 @@ static etude_status check_instruction(etude_plan *plan, etude_fb_vector chain, u
   counts->instructions++;
   counts->pointers += instruction.operand_count + arguments;
   ETUDE_TRY(charge(plan, counts, 1 + arguments));
+  if (!ETUDE_CHECKS) return ETUDE_OK;
   uint32_t limit = 1;
   switch (instruction.kind) {
     case ETUDE_KERNEL_CALL: limit = etude_fb_count(&plan->fb, plan->operators); break;
@@ -130,13 +133,14 @@ static etude_status check_operator(etude_plan *plan, uint32_t index) {
   return wrong(plan, "operator", index, "has no name, or one that is too long");
 }
 
+#ifndef ETUDE_NO_BACKENDS
 static etude_status check_delegate(etude_plan *plan, uint32_t index, etude_plan_counts *counts) {
   etude_plan_delegate delegate;
   etude_plan_delegate_read(plan, index, &delegate);
   const uint32_t specs = etude_fb_count(&plan->fb, delegate.specs);
   counts->specs += specs;
   ETUDE_TRY(charge(plan, counts, specs));
-  for (uint32_t i = 0; i < specs; ++i) {
+  for (uint32_t i = 0; ETUDE_CHECKS && i < specs; ++i) {
     const etude_fb_table spec = etude_fb_element(&plan->fb, delegate.specs, i);
     const char *key = etude_fb_string(&plan->fb, spec, 0);
     (void)etude_fb_vector_of(&plan->fb, spec, 1, 1);
@@ -144,7 +148,7 @@ static etude_status check_delegate(etude_plan *plan, uint32_t index, etude_plan_
     if (key == NULL) return wrong(plan, "delegate", index, "has a compile spec without a key");
   }
   ETUDE_TRY(etude_plan_fault(plan));
-  if (delegate.id == NULL || delegate.payload.at == 0 || delegate.location > 1) {
+  if (ETUDE_CHECKS && (delegate.id == NULL || delegate.payload.at == 0 || delegate.location > 1)) {
     return wrong(plan, "delegate", index, "has no backend name, or no payload");
   }
   return check_index(plan, "delegate", index, delegate.data,
@@ -152,16 +156,30 @@ static etude_status check_delegate(etude_plan *plan, uint32_t index, etude_plan_
                                             : plan->program->file.segment_count);
 }
 
+static etude_status check_delegates(etude_plan *plan, etude_plan_counts *counts) {
+  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) ETUDE_TRY(check_delegate(plan, i, counts));
+  return ETUDE_OK;
+}
+#else
+static etude_status check_delegates(const etude_plan *plan, const etude_plan_counts *counts) {
+  (void)counts;
+  if (etude_fb_count(&plan->fb, plan->delegates) == 0) return ETUDE_OK;
+  return etude_error_set(plan->error, ETUDE_NOT_SUPPORTED,
+                         "this build does without backends, and the method needs one");
+}
+#endif
+
 static etude_status check_all(etude_plan *plan, etude_plan_counts *counts) {
-  for (uint32_t i = 0; i < etude_plan_buffer_count(plan); ++i) {
+  for (uint32_t i = 0; ETUDE_CHECKS && i < etude_plan_buffer_count(plan); ++i) {
     if (etude_plan_buffer_size(plan, i) > INT64_MAX) return wrong(plan, "planned memory", i + 1, "has a negative size");
   }
   ETUDE_TRY(check_indices(plan, plan->inputs, "input list", 0));
   ETUDE_TRY(check_indices(plan, plan->outputs, "output list", 0));
   counts->work = plan->value_count;
   for (uint32_t i = 0; i < plan->value_count; ++i) ETUDE_TRY(check_value(plan, i, counts));
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->operators); ++i) ETUDE_TRY(check_operator(plan, i));
-  for (uint32_t i = 0; i < etude_fb_count(&plan->fb, plan->delegates); ++i) ETUDE_TRY(check_delegate(plan, i, counts));
+  for (uint32_t i = 0; ETUDE_CHECKS && i < etude_fb_count(&plan->fb, plan->operators); ++i)
+    ETUDE_TRY(check_operator(plan, i));
+  ETUDE_TRY(check_delegates(plan, counts));
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
     const etude_fb_vector chain = etude_plan_chain(plan, c);
     for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain); ++i)

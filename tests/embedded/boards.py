@@ -26,10 +26,10 @@ DIGITS = ROOT / "examples/digits"
 
 #: Boards, the processor that `etude memory` knows them by, and the most bytes of code for digits, so that it does not grow unnoticed.
 BOARDS = {
-    "mps2-an386": ("cortex-m4", 40_000),
-    "mps2-an505": ("cortex-m33", 40_000),
-    "mps3-an547": ("cortex-m55", 40_000),
-    "riscv32-virt": ("rv32imac", 58_000),
+    "mps2-an386": ("cortex-m4", 28_000),
+    "mps2-an505": ("cortex-m33", 27_500),
+    "mps3-an547": ("cortex-m55", 27_500),
+    "riscv32-virt": ("rv32imac", 39_500),
 }
 #: What it shall come down to on a Cortex-M4.
 TARGET = 30_000

@@ -39,6 +39,22 @@ def compile_shared(folder: Path, *flags: str) -> Path:
     return library
 
 
+class _Value(ctypes.Structure):
+    """An etude_value that is a number."""
+
+    class _As(ctypes.Union):
+        _fields_ = (("Int", ctypes.c_int64), ("Double", ctypes.c_double), ("Bool", ctypes.c_bool))
+
+    _fields_ = (("tag", ctypes.c_int32), ("count", ctypes.c_uint32), ("as_", _As))
+
+    @classmethod
+    def of(cls, number: float) -> _Value:
+        kind = "Bool" if isinstance(number, bool) else "Int" if isinstance(number, int) else "Double"
+        value = cls({"Double": 3, "Int": 4, "Bool": 5}[kind])
+        setattr(value.as_, kind, number)
+        return value
+
+
 class Embedded:
     """The model of a folder, open in an arena of just the size that its header says."""
 
@@ -71,6 +87,8 @@ class Embedded:
             if info.tensor is None:
                 if info.kind in _SCALARS and info.value is None:
                     taken.append(_SCALARS[info.kind](value))
+                elif info.kind == "None":
+                    taken.append(None if value is None else ctypes.byref(_Value.of(value)))
                 continue
             array = np.asarray(value)
             dense = np.ascontiguousarray(array.transpose(info.tensor.dim_order()) if array.ndim else array)
@@ -87,7 +105,7 @@ class Embedded:
     def _output(self, name: str, info: etude.metadata.ValueInfo) -> object:
         get = getattr(self._library, name)
         if info.tensor is None:
-            get.restype = _SCALARS[info.kind]
+            get.restype = _SCALARS.get(info.kind, _Value)
             return get(self._state)
         get.restype = ctypes.c_void_p
         tensor = info.tensor

@@ -72,7 +72,7 @@ def test_digits_reads_digits(tmp_path):
     model.close()
 
 
-@pytest.mark.parametrize("name", ["counter_initialized", "dynamic_batch", "dtype_casts", "cond"])
+@pytest.mark.parametrize("name", ["counter_initialized", "dynamic_batch", "dtype_casts", "cond", "scalar_input_symbolic", "channels_last", "shared_state"])
 def test_corpus(name, tmp_path):
     run_corpus_case(name, tmp_path / "model")
 

@@ -16,7 +16,7 @@ from etude.cli._errors import NamedError, about
 from etude.embed.boards import BOARDS
 from etude.embed.build import make_files, read_model, with_exact_arena
 from etude.embed.layouts import LAYOUTS
-from etude.embed.library import Choices
+from etude.embed.library import PARTS, Choices
 from etude.embed.model import Model, identifier
 from etude.embed.requirements import parse_needs
 from etude.errors import EtudeValueError
@@ -35,7 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--input", metavar="[METHOD:]N=FILE.npy", action="append", default=[], help="input N of the example; others are zeros")
     parser.add_argument("--kernels", metavar="FILE", help="operators to have besides, as `etude kernels` lists them")
     parser.add_argument("--fast", action="store_true", help="fast kernels, which are several times larger, rather than small ones")
-    parser.add_argument("--texts", action="store_true", help="error messages, not only statuses")
+    parser.add_argument("--texts", action="store_true", help="error messages and names, not only statuses")
+    parser.add_argument("--with", dest="parts", choices=PARTS, action="append", default=[], help="a part of the core to have though the program does without (docs/embedded.md); may be repeated")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "-":
         raise NamedError("--output -: expected a folder, which stdout is not")
     folder = Path(args.output)
-    choices = Choices(args.fast, args.texts)
+    choices = Choices(args.fast, args.texts, parts=frozenset(args.parts))
     models = _models(args)
     board = BOARDS[args.board] if args.board else None
     inputs: dict[tuple[str, int], Array] = {}

@@ -15,7 +15,7 @@ from etude.embed.fold import fold
 from etude.embed.library import Choices, make_library
 from etude.embed.measure import Missing, measure
 from etude.embed.model import Model
-from etude.embed.requirements import Needs, read_needs
+from etude.embed.requirements import Needs, read_needs, read_parts
 from etude.errors import EtudeError
 
 Inputs = Mapping[tuple[str, int], "np.ndarray[Any, Any]"]
@@ -39,8 +39,8 @@ def make_files(
     needs = read_needs(model.program for model in models)
     for operator, need in (more or {}).items():
         needs[operator] = needs[operator].union(need) if operator in needs else need
-    alone = all(len(model.program) == 1 for model in models)
-    source, header = make_library(needs, choices._replace(alone=alone))
+    parts = choices.parts.union(*(read_parts(model.program) for model in models), {"names"} if choices.texts else ())
+    source, header = make_library(needs, choices._replace(parts=parts))
     files = {"etude.c": source, "etude.h": header}
     for model in models:
         files |= {f"{model.name}.c": model.source(), f"{model.name}.h": model.header()}

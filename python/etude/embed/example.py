@@ -109,6 +109,8 @@ def _arguments(method: str, meta: MethodMeta, inputs: Mapping[tuple[str, int], n
         if tensor is None:
             if value.kind in {"Int", "Double", "Bool"} and value.value is None:
                 values.append("0")
+            elif value.kind == "None":
+                values.append("NULL")
             continue
         array = f"{identifier(method)}_input_{i}"
         data = inputs.get((method, i))
@@ -125,6 +127,8 @@ def _arguments(method: str, meta: MethodMeta, inputs: Mapping[tuple[str, int], n
 
 def _print_output(getter: str, title: str, value: ValueInfo, name: str) -> list[str]:
     tensor = value.tensor
+    if tensor is None and value.kind not in {"Int", "Double", "Bool"}:
+        return []
     if tensor is None:
         show = "print_real((float)" if value.kind == "Double" else "print_whole((int64_t)"
         return [f'  board_print("{title} ");', f"  {show}{getter}(&{name}_state));", '  board_print("\\n");']

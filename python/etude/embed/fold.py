@@ -66,10 +66,10 @@ def _can_fold(method: Method, call: KernelCall, shown: set[int]) -> bool:
     effect = flow.effect(method, call)
     if not linear or effect.alias is not None or not effect.kills or set(effect.writes) != set(effect.kills):
         return False
-    computed = {one.args[-1] for _, _, one in method.instructions() if isinstance(one, KernelCall) and one.args}
+    computed = {one.args[-1] for _, _, one in method.instructions() if isinstance(one, KernelCall) and one.args} | set(method.inputs)
     computed -= {index for index, value in enumerate(method.values) if isinstance(value, Tensor | TensorList | OptionalTensorList)}
     if computed & (set(call.args) | {item for index in call.args for item in _items(method, index)}):
-        return False  # a number that the program computes
+        return False  # a number that the caller gives, or the program computes
     reads = [method.values[index] for index in effect.reads]
     results = [method.values[index] for index in effect.kills]
     return (

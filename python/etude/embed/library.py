@@ -18,13 +18,17 @@ _COMPUTED = mask_of(DTYPES[name] for name in ("float32", "float64", "int64", "bo
 _SYSTEM_HEADERS = ("float.h", "limits.h", "math.h", "stdarg.h", "string.h")
 
 
+#: Parts of the core that a program may not need (docs/embedded.md): the macro ETUDE_NO_… leaves one out.
+PARTS = ("backends", "checks", "external_data", "metadata", "names", "shared_state", "state", "views", "work_limit")
+
+
 class Choices(NamedTuple):
     """How the library is to be."""
 
     fast: bool = False  #: fast kernels rather than small ones
     texts: bool = False  #: messages in reports of errors
     fold: bool = False  #: compute at load what never changes
-    alone: bool = False  #: the programs have one method each, so that none share state
+    parts: frozenset[str] = frozenset()  #: of `PARTS`: those to have
 
 
 def make_library(needs: Needs, choices: Choices) -> tuple[str, str]:
@@ -42,10 +46,8 @@ def _prelude(choices: Choices) -> str:
         "ETUDE_NO_ERROR_TEXT": not choices.texts,
         "ETUDE_NO_OPTION_HINTS": True,
         "ETUDE_NO_TRACE": True,
-        "ETUDE_NO_EXTERNAL_DATA": True,
-        "ETUDE_NO_WORK_LIMIT": True,
-        "ETUDE_NO_SHARED_STATE": choices.alone,
         "ETUDE_NO_FOLDING": not choices.fold,
+        **{f"ETUDE_NO_{part.upper()}": part not in choices.parts for part in PARTS},
     }
     defines = "".join(f"#ifndef {name}\n#define {name}\n#endif\n" for name, on in wanted.items() if on)
     headers = "".join(f"#include <{name}>\n" for name in _SYSTEM_HEADERS)

@@ -100,11 +100,14 @@ class Model(NamedTuple):
                     taken.append(f"const int32_t input_{i}_sizes[{max(len(tensor.sizes()), 1)}]")
             elif value.kind in _SCALARS and value.value is None:
                 taken.append(f"{_SCALARS[value.kind][0]} input_{i}")
+            elif value.kind == "None":
+                taken.append(f"const etude_value *input_{i}")
         return f"etude_status {self._of(method)}({', '.join(taken)}, etude_error *error)"
 
     def _output_head(self, method: str, index: int, value: ValueInfo) -> str:
         if value.tensor is None:
-            return f"{_SCALARS[value.kind][0]} {self._of(method)}_output_{index}(const {self.name} *self)"
+            kind = _SCALARS[value.kind][0] if value.kind in _SCALARS else "etude_value"
+            return f"{kind} {self._of(method)}_output_{index}(const {self.name} *self)"
         sizes = f", int32_t sizes[{max(len(value.tensor.sizes()), 1)}]" if value.tensor.is_dynamic() else ""
         return f"const {_type(value.tensor)} *{self._of(method)}_output_{index}(const {self.name} *self{sizes})"
 
@@ -133,6 +136,9 @@ class Model(NamedTuple):
         lines += ["  return status == ETUDE_OK ? etude_method_execute(method, error) : status;", "}\n"]
         for i, value in enumerate(meta.outputs):
             lines.append(f"{self._output_head(method, i, value)} {{")
+            if value.tensor is None and value.kind not in _SCALARS:
+                lines += ["  etude_value value = {0};", f"  (void)etude_method_get_output(self->methods[{number}], {i}, &value, NULL);", "  return value;", "}\n"]
+                continue
             lines.append("  etude_value value;")
             lines.append(f"  if (etude_method_get_output(self->methods[{number}], {i}, &value, NULL) != ETUDE_OK) return {'NULL' if value.tensor else '0'};")
             if value.tensor is None:
@@ -168,7 +174,7 @@ def _count(tensor: TensorInfo) -> int:
 def _describe(value: ValueInfo) -> str:
     tensor = value.tensor
     if tensor is None:
-        return str(value)
+        return "a number of any kind, or none (NULL)" if value.kind == "None" else str(value)
     note = " (bits)" if _C_TYPES[tensor.dtype_name()] == "uint16_t" and tensor.dtype_name() != "uint16" else ""
     order = tensor.dim_order()
     return tensor.summary() + note + ("" if order == tuple(range(len(order))) else f", dimensions in memory {list(order)}")
@@ -183,7 +189,7 @@ def _set_input(index: int, value: ValueInfo) -> list[str]:
     tensor = value.tensor
     if tensor is None:
         if value.kind == "None":
-            fields = "value.tag = ETUDE_VALUE_NONE;"
+            fields = f"if (input_{index} != NULL) value = *input_{index};"
         elif value.kind == "String":
             text = str(value.value)
             fields = f"value.tag = ETUDE_VALUE_STRING; value.as.string = {_c_text(text)}; value.count = {len(text.encode())};"

@@ -59,6 +59,25 @@ def read_needs(programs: Iterable[Program]) -> Needs:
     return dict(sorted(needs.items()))
 
 
+def read_parts(program: Program) -> set[str]:
+    """The parts of the core that the program's methods need to run."""
+    tensors = [
+        value.info.tensor
+        for method in program
+        for instruction in program.instructions(method)
+        for argument in instruction.arguments
+        for value in (argument, *argument.items)
+        if value is not None and value.info.tensor is not None
+    ]
+    needed = {
+        "backends": any(program.metadata(method).backends for method in program),
+        "views": any(tensor.dim_order() != tuple(range(len(tensor.sizes()))) for tensor in tensors),
+        "state": any(program.load_method(method).state for method in program),
+    }
+    needed["shared_state"] = needed["state"] and len(program) > 1
+    return {part for part, is_needed in needed.items() if is_needed}
+
+
 def _codes(value: Value) -> list[int]:
     """The dtypes of a tensor, or of the tensors of a list."""
     if value.info.tensor is not None:
