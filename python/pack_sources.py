@@ -12,7 +12,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-FOLDERS = ("include/etude", "c/core", "c/compute", "c/kernels")
+FOLDERS = ("include/etude", "c/core", "c/compute", "c/kernels", "c/backends/xnnpack")
 ENDINGS = {".c", ".h", ".inc"}
 
 

@@ -72,7 +72,9 @@ def test_digits_reads_digits(tmp_path):
     model.close()
 
 
-@pytest.mark.parametrize("name", ["counter_initialized", "dynamic_batch", "dtype_casts", "cond", "scalar_input_symbolic", "channels_last", "shared_state"])
+@pytest.mark.parametrize(
+    "name", ["counter_initialized", "dynamic_batch", "dtype_casts", "cond", "scalar_input_symbolic", "channels_last", "shared_state", "q8_cnn"]
+)
 def test_corpus(name, tmp_path):
     run_corpus_case(name, tmp_path / "model")
 
@@ -98,8 +100,10 @@ def test_headers_are_cplusplus(tmp_path):
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(NotEmbedded, match="'forward' has parts for XnnpackBackend, for which there is no code to embed"):
-        embed(CORPUS / "x_linear.pte", tmp_path / "out")
+    with pytest.raises(NotEmbedded, match="'forward' has parts for NoSuchBackend, for which there is no code to embed"):
+        other = (CORPUS / "x_linear.pte").read_bytes().replace(b"XnnpackBackend", b"NoSuchBackend\0")
+        (tmp_path / "other.pte").write_bytes(other)
+        embed(tmp_path / "other.pte", tmp_path / "out")
     bad = tmp_path / "bad.txt"
     bad.write_text("aten::add.out float32\n")
     done = run_command("embed", DIGITS, "-o", tmp_path / "out", "--kernels", bad)

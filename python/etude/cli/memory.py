@@ -1,4 +1,4 @@
-"""`etude memory`: flash and RAM that a program takes on a microcontroller.
+"""`etude memory`: flash and RAM that a program, with its delegates, takes on a microcontroller.
 
 It is built as `etude embed` writes it, in a folder that is deleted, and run once in an emulator: its compiler and QEMU must be there.
 """
@@ -37,13 +37,14 @@ def run(args: argparse.Namespace) -> int:
     choices = Choices(args.fast, args.texts)
     model = read_model(Path(args.program), "model")
     use = measure(make_files([model], choices, board=board, regions=True), board)
-    code = sum(use.flash.get(part, 0) for part in ("core", "kernels", "library"))
+    parts = {part: use.flash.get(part, 0) for part in ("core", "kernels", "backends", "library")}
+    code = sum(parts.values())
     if args.json:
         rows = [{"part": part, "name": name, "bytes": size} for part, name, size in use.functions[: args.top]]
         print(json.dumps({"target": args.target, "flash": use.flash, "code": code, "memory": use.memory, "functions": rows}))
         return 0
     print(f"{args.program} on {board.processor}")
-    flash = {"model": len(model.data), "core": use.flash.get("core", 0), "kernels": use.flash.get("kernels", 0), "library": use.flash.get("library", 0)}
+    flash = {"model": len(model.data), **{part: size for part, size in parts.items() if size or part != "backends"}}
     print("flash\n" + "\n".join(f"  {part:<12}{size:>10,}" for part, size in flash.items()) + f"\n  {'code':<12}{code:>10,}")
     print("RAM\n" + "\n".join(f"  {region:<12}{size:>10,}" for region, size in use.memory.items() if size or region == "peak"))
     for part, name, size in use.functions[: args.top]:

@@ -32,6 +32,8 @@ _MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
 _SHARED = re.compile(r"^(?!static|typedef|struct|union|enum|extern|return|else)[a-z_]\w*(?:\s+\w+)*[\s*]+(etude_\w+)\(", re.MULTILINE)
 _WORD = re.compile(r"\b[a-zA-Z_]\w*\b")
 _PUBLIC = "include/etude/"
+#: Loops for instruction sets of larger processors.
+_VARIANTS = {f"c/compute/tile_{name}.c" for name in ("avx2", "avx512", "neon")}
 #: Headers of the C library: these come first, whoever asks for them.
 _SYSTEM = ("float.h", "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "string.h")
 _NOT_EMBEDDED = (f"{_PUBLIC}host.h", f"{_PUBLIC}plugin.h")
@@ -78,16 +80,16 @@ def _definers() -> dict[str, set[str]]:
         if not path.endswith(".c"):
             continue
         names = {name for name in _SHARED.findall(text) if name in declared}
-        names |= {name for name in re.findall(r"^const etude_\w+ (\w+)(?:\[\w*\])? = ", text, re.MULTILINE) if name in declared}
+        names |= {name for name in re.findall(r"^const \w+ (\w+)(?:\[\w*\])? = ", text, re.MULTILINE) if name in declared}
         for name in names:
             places.setdefault(name, set()).add(path)
     return places
 
 
-def needed_files(kernels: Sequence[Kernel]) -> dict[str, list[Kernel]]:
-    """The .c files that the kernels need, in the order in which they are put together, each with those kernels that need it.
+def needed_files(kernels: Sequence[Kernel], backends: Sequence[str] = ()) -> dict[str, list[Kernel]]:
+    """The .c files that kernels and backends need, in the order in which they are put together, each with those kernels that need it.
 
-    The files of the core come first, and are there without kernels, too.
+    The files of the core come first, and are there without kernels, too. A backend is given by the file that registers it.
     """
     users: dict[str, list[Kernel]] = {path: [] for path in read_sources() if path.startswith("c/core/") and path.endswith(".c")}
     for kernel in kernels:
@@ -99,7 +101,15 @@ def needed_files(kernels: Sequence[Kernel]) -> dict[str, list[Kernel]]:
                 found.add(path)
                 users.setdefault(path, []).append(kernel)
                 waiting += _used_files(path)
-    rank = {"c/core": 0, "c/compute": 1, "c/kernels": 2}
+    waiting = list(backends)
+    found = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            users.setdefault(path, [])
+            waiting += _used_files(path)
+    rank = {"c/core": 0, "c/compute": 1, "c/kernels": 2, "c/backends": 3}
     return {path: users[path] for path in sorted(users, key=lambda path: (rank["/".join(path.split("/")[:2])], path))}
 
 
@@ -112,7 +122,8 @@ def _used_files(path: str) -> frozenset[str]:
         if header.endswith(".h"):
             bodies += re.sub(r"^(?:extern const |\w[^\n{]*\betude_\w+\()[^{;]*;", "", _without_comments(sources[header]), flags=re.MULTILINE)
     places = _definers()
-    return frozenset(file for word in set(_WORD.findall(bodies)) for file in places.get(word, ()) if not file.startswith("c/core/"))
+    found = {file for word in set(_WORD.findall(bodies)) for file in places.get(word, ())}
+    return frozenset(file for file in found if not file.startswith("c/core/") and file not in _VARIANTS)
 
 
 def _without_comments(text: str) -> str:

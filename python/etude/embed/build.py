@@ -10,6 +10,7 @@ import numpy as np
 
 import etude
 from etude.embed.boards import Board
+from etude.embed.delegates import find_nodes
 from etude.embed.example import make_example
 from etude.embed.fold import fold
 from etude.embed.library import Choices, make_library
@@ -28,7 +29,15 @@ def read_model(path: Path, name: str) -> Model:
     """A program under the name that its C is to have; its arena is as large as is known without building it, which is large enough."""
     data = fold(path.read_bytes())
     program = etude.load(data)
-    return Model(name, program, data, sum(program.memory(method).peak for method in program) + _BESIDES, exact=False)
+    return Model(name, program, data, sum(_most(program, method) for method in program) + _BESIDES, exact=False)
+
+
+def _most(program: etude.Program, method: str) -> int:
+    """Bytes that a method takes at most. Of delegates it is known once they are there, for this machine; others pack weights in other ways."""
+    if not program.metadata(method).backends:
+        return program.memory(method).peak
+    here = program.load_method(method).memory
+    return here.peak + here.peak // 4 + 2 * here.delegates
 
 
 def make_files(
@@ -40,7 +49,8 @@ def make_files(
     for operator, need in (more or {}).items():
         needs[operator] = needs[operator].union(need) if operator in needs else need
     parts = choices.parts.union(*(read_parts(model.program) for model in models), {"names"} if choices.texts else ())
-    source, header = make_library(needs, choices._replace(parts=parts))
+    nodes = frozenset(code for model in models for code in find_nodes(model.data))
+    source, header = make_library(needs, choices._replace(parts=parts, nodes=nodes))
     files = {"etude.c": source, "etude.h": header}
     for model in models:
         files |= {f"{model.name}.c": model.source(), f"{model.name}.h": model.header()}

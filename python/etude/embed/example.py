@@ -83,7 +83,7 @@ def make_example(model: Model, inputs: Mapping[tuple[str, int], np.ndarray[Any, 
     return text + "\n".join(body)
 
 
-_REGIONS = ("structures", "planned", "shared", "unplanned", "loaded", "scratch", "constants")
+_REGIONS = ("structures", "planned", "shared", "unplanned", "loaded", "scratch", "constants", "delegates")
 
 
 def _print_regions(model: Model) -> list[str]:

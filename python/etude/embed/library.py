@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from etude.embed.amalgamate import Amalgamation, needed_files
@@ -15,6 +15,14 @@ _ONLY_TENSORS = {
     for stem in ("convolution", "copy", "elementwise_binary", "elementwise_select", "elementwise_unary", "matmul", "pooling", "shape", "softmax")
 }
 _COMPUTED = mask_of(DTYPES[name] for name in ("float32", "float64", "int64", "bool"))
+_XNNPACK = "c/backends/xnnpack/xnnpack.c"
+_BACKENDS = """
+/* ---- c/backends ---- */
+
+etude_status etude_register_builtin_backends(etude_runtime *runtime, etude_error *error) {
+  return etude_xnnpack_register(runtime, error);
+}
+"""
 _SYSTEM_HEADERS = ("float.h", "limits.h", "math.h", "stdarg.h", "string.h")
 
 
@@ -29,13 +37,15 @@ class Choices(NamedTuple):
     texts: bool = False  #: messages in reports of errors
     fold: bool = False  #: compute at load what never changes
     parts: frozenset[str] = frozenset()  #: of `PARTS`: those to have
+    nodes: frozenset[int] = frozenset()  #: types of nodes of XnnpackBackend, which is there where they are
 
 
 def make_library(needs: Needs, choices: Choices) -> tuple[str, str]:
     """The text of `etude.c` and of `etude.h`."""
     kernels = find_kernels(needs)
-    files = {path: _masks(path, users, needs) for path, users in needed_files(kernels).items()}
-    made = Amalgamation(files, _prelude(choices), _table(kernels, needs))
+    backends = [_XNNPACK] if choices.nodes else []
+    files = {path: _masks(path, users, needs) for path, users in needed_files(kernels, backends).items()}
+    made = Amalgamation(files, _prelude(choices), _table(kernels, needs) + (_BACKENDS if backends else ""))
     return made.source, made.header
 
 
@@ -53,7 +63,8 @@ def _prelude(choices: Choices) -> str:
     headers = "".join(f"#include <{name}>\n" for name in _SYSTEM_HEADERS)
     return (
         "/* etude in one file: the core, and the kernels of known programs. Made by `etude embed`; BSD-3-Clause. */\n"
-        f"{defines}#define ETUDE_SMALL {int(not choices.fast)}\n#define ETUDE_KERNEL_LINKAGE static\n"
+        f"{defines}#define ETUDE_NO_SIMD_VARIANTS\n#define ETUDE_XNN_NODES UINT64_C(0x{mask_of(choices.nodes):x})\n"
+        f"#define ETUDE_SMALL {int(not choices.fast)}\n#define ETUDE_KERNEL_LINKAGE static\n"
         f'#include "etude.h"\n\n{headers}'
         "#if defined(__GNUC__) && !defined(__clang__)\n"
         '#pragma GCC diagnostic ignored "-Wunused-function" /* what no program needs is left out */\n'
@@ -62,9 +73,9 @@ def _prelude(choices: Choices) -> str:
     )
 
 
-def _masks(path: str, users: Iterable[Kernel], needs: Needs) -> str:
+def _masks(path: str, users: Sequence[Kernel], needs: Needs) -> str:
     """The dtypes that a file meets: those of the operators that need it."""
-    if path.startswith("c/core/"):
+    if not users or path.startswith("c/core/"):
         return ""
     every = first = 0
     for kernel in users:

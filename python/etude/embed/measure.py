@@ -21,14 +21,14 @@ from etude.errors import EtudeError
 _SECTION = re.compile(r"^/\* ---- (c/\w+|the table of kernels)\S* ---- \*/$", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:KERNEL\((\w+)\)|[^\s#/][^\n;]*?\b(\w+)\([^;{]*\{|[^\s#/][^\n;(]*?\b(\w+)(?:\[\w*\])*(?: ALIGNED| __attribute__\(\(\S*\)\))? = )", re.MULTILINE)
 _LINE = re.compile(r"^memory (\w+): (\d+)$", re.MULTILINE)
-_PARTS = {"c/core": "core", "c/compute": "kernels", "c/kernels": "kernels", "the table of kernels": "kernels"}
+_PARTS = {"c/core": "core", "c/compute": "kernels", "c/kernels": "kernels", "c/backends": "backends", "the table of kernels": "kernels"}
 _SECONDS = 300
 
 
 class Use(NamedTuple):
     """Bytes of flash by part, of RAM by region, and of each function or constant."""
 
-    flash: dict[str, int]  #: "model", "core", "kernels", "library" (of the compiler and of C), "example"
+    flash: dict[str, int]  #: "model", "core", "kernels", "backends", "library" (of the compiler and of C), "example"
     memory: dict[str, int]  #: "structures", "planned", "scratch", …, "peak" of the arena
     functions: list[tuple[str, str, int]]  #: part, name, bytes; the largest first
 
@@ -80,7 +80,8 @@ def _functions(symbols: str, files: dict[str, str]) -> list[tuple[str, str, int]
         if kind in "bBdD" or address in seen:
             continue
         seen.add(address)
-        rows.append((places.get(stem, "library"), name, int(size, 16)))
+        part = places.get(stem, "kernels" if stem.startswith("etude_") else "library")  # a macro makes some names of loops
+        rows.append((part, name, int(size, 16)))
     return rows
 
 

@@ -17,6 +17,7 @@ _C_TYPES = {
     "bfloat16": "uint16_t", "complex64": "float", "complex128": "double",
 }  # fmt: skip
 _SCALARS = {"Int": ("int64_t", "int_value"), "Double": ("double", "double_value"), "Bool": ("bool", "bool_value")}
+XNNPACK = "XnnpackBackend"
 _C_WORDS = frozenset(["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "int", "long", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"])  # fmt: skip
 
 
@@ -45,8 +46,9 @@ class Model(NamedTuple):
         """The methods; an error where one can't be embedded."""
         found = {name: self.program.metadata(name) for name in self.program}
         for name, meta in found.items():
-            if meta.backends:
-                backends = ", ".join(sorted(set(meta.backends)))
+            others = set(meta.backends) - {XNNPACK}
+            if others:
+                backends = ", ".join(sorted(others))
                 raise EtudeValueError(f"method {name!r} has parts for {backends}, for which there is no code to embed: export it without")
             for kind, values in (("input", meta.inputs), ("output", meta.outputs)):
                 for i, value in enumerate(values):
@@ -121,13 +123,18 @@ class Model(NamedTuple):
             "#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(16)))\n#else\n#define ALIGNED /* read in place where it is aligned to 16 */\n#endif\n\n"
             f"/* The program file: it stays in flash, and is read there. */\nstatic const uint8_t program_bytes[{len(self.data)}] ALIGNED = {{\n{c_bytes(self.data)}}};\n\n"
             f"static const char *const method_names[] = {{{', '.join(_c_text(method) for method in methods)}}};\nenum {{ METHODS = {len(methods)} }};\n"
-            f"{_OPEN.replace('NAME', name)}"
+            f"{self._open()}"
         ]
         if "Tensor" in kinds:
             parts.append(_SET_TENSOR)
         for number, (method, meta) in enumerate(methods.items()):
             parts.append(self._define(number, method, meta))
         return "".join(parts)
+
+    def _open(self) -> str:
+        delegated = any(meta.backends for meta in self.methods().values())
+        register = "  if (status == ETUDE_OK) status = etude_register_builtin_backends(self->runtime, error);\n" if delegated else ""
+        return _OPEN.replace("REGISTER", register).replace("NAME", self.name)
 
     def _define(self, number: int, method: str, meta: MethodMeta) -> str:
         lines = [f"\n{self._run_head(method, meta)} {{", f"  etude_method *const method = self->methods[{number}];", "  etude_status status = ETUDE_OK;"]
@@ -231,7 +238,7 @@ etude_status NAME_open(NAME *self, void *memory, size_t size, etude_error *error
   allocator = etude_arena_allocator(&self->arena);
   status = etude_runtime_create(&allocator, NULL, &self->runtime, error);
   if (status == ETUDE_OK) status = etude_runtime_add_kernels(self->runtime, kernels, count, error);
-  if (status == ETUDE_OK) status = etude_program_load(self->runtime, &loader, NULL, &self->program, error);
+REGISTER  if (status == ETUDE_OK) status = etude_program_load(self->runtime, &loader, NULL, &self->program, error);
   for (uint32_t i = 0; i < METHODS && status == ETUDE_OK; ++i) {
     status = etude_method_load(self->program, method_names[i], NULL, &self->methods[i], error);
   }

@@ -16,7 +16,7 @@ _ARCHIVE = "sources.tar.bz2"
 
 @functools.cache
 def read_sources() -> dict[str, str]:
-    """The text of every file of the core, of compute and of the kernels, and of the public headers."""
+    """The text of every file of the core, of compute, of the kernels and of XnnpackBackend, and of the public headers."""
     packed = resources.files(__package__).joinpath(_ARCHIVE).read_bytes()
     texts = {}
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:bz2") as archive:
