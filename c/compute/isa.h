@@ -46,6 +46,14 @@ bool etude_isa_has(etude_isa isa);
 #endif
 #endif
 
+/* Cortex-M: known when compiling, since a program is made for one processor. */
+#if !defined(ETUDE_NO_DSP) && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32) && __ARM_ARCH_PROFILE == 'M'
+#define ETUDE_WITH_DSP 1
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) != 0
+#define ETUDE_WITH_HELIUM 1
+#endif
+#endif
+
 /* What loops over vectors are written with. */
 #if defined(__GNUC__)
 #define ETUDE_INLINE static inline __attribute__((always_inline))

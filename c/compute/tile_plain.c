@@ -85,13 +85,6 @@ static void sum_s8(int32_t sums[TILE_ROWS][INT_COLS], const etude_product_tile *
   for (uint32_t i = 0; i < t->rows; ++i) sum_row(sums[i], t, i, w);
 }
 
-/* Clamped before it is rounded, so that it is small; the bounds are whole. nan becomes the lower one. */
-static int8_t requantize(float real, int32_t zero, int32_t low, int32_t high) {
-  const float least = (float)(low - zero), most = (float)(high - zero);
-  const float value = real > least ? (real < most ? real : most) : least;
-  return (int8_t)(etude_round_small(value) + zero);
-}
-
 static void plain_s8(const etude_product_tile *t) {
   const int32_t *bias = (const int32_t *)t->panel;
   const float *scale = (const float *)(const void *)(bias + INT_COLS);
@@ -103,14 +96,9 @@ static void plain_s8(const etude_product_tile *t) {
   for (uint32_t i = 0; i < t->rows; ++i) {
     int8_t *y = (int8_t *)t->y + i * t->y_row;
     for (uint32_t j = 0; j < t->cols; ++j) {
-      y[j] = requantize((float)sums[i][j] * scale[j], t->y_zero, t->y_low, t->y_high);
+      y[j] = etude_requantize((float)sums[i][j] * scale[j], t->y_zero, t->y_low, t->y_high);
     }
   }
-}
-
-static float clamp(const etude_product_tile *t, float value) {
-  const float raised = t->low > value ? t->low : value;
-  return t->high < raised ? t->high : raised;
 }
 
 static void plain_qd8(const etude_product_tile *t) {
@@ -126,17 +114,9 @@ static void plain_qd8(const etude_product_tile *t) {
   for (uint32_t i = 0; i < t->rows; ++i) {
     float *y = (float *)t->y + i * t->y_row;
     const float row_scale = t->row_scale[i * t->row_scale_step].scale;
-    for (uint32_t j = 0; j < t->cols; ++j) y[j] = clamp(t, (float)sums[i][j] * row_scale * scale[j] + bias[j]);
+    for (uint32_t j = 0; j < t->cols; ++j)
+      y[j] = etude_clamp_product(t, (float)sums[i][j] * row_scale * scale[j] + bias[j]);
   }
-}
-
-static float from_bfloat16(const uint8_t *bytes) {
-  uint16_t half;
-  float value;
-  memcpy(&half, bytes, sizeof half);
-  const uint32_t bits = (uint32_t)half << 16;
-  memcpy(&value, &bits, sizeof value);
-  return value;
 }
 
 static void plain_qb4(const etude_product_tile *t) {
@@ -155,11 +135,11 @@ static void plain_qb4(const etude_product_tile *t) {
       for (size_t k = 0; k < t->block / 2; ++k, x += 2, w += INT_COLS) {
         for (uint32_t j = 0; j < INT_COLS; ++j) block_sums[j] += x[0] * (w[j] & 15) + x[1] * (w[j] >> 4);
       }
-      for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] += (float)block_sums[j] * from_bfloat16(w + 2 * j);
+      for (uint32_t j = 0; j < INT_COLS; ++j) sums[j] += (float)block_sums[j] * etude_float_of_bfloat16(w + 2 * j);
     }
     float *y = (float *)t->y + i * t->y_row;
     const float row_scale = t->row_scale[i * t->row_scale_step].scale;
-    for (uint32_t j = 0; j < t->cols; ++j) y[j] = clamp(t, sums[j] * row_scale + bias[j]);
+    for (uint32_t j = 0; j < t->cols; ++j) y[j] = etude_clamp_product(t, sums[j] * row_scale + bias[j]);
   }
 }
 
@@ -183,7 +163,8 @@ static void depthwise_s8_pixel(const etude_depthwise_tile *t, size_t line, size_
       const int8_t *x = depthwise_input(t, line, pixel, tap) + c;
       for (uint32_t j = 0; j < cols; ++j) sums[j] += x[j] * w[j];
     }
-    for (uint32_t j = 0; j < cols; ++j) y[j] = requantize((float)sums[j] * scale[j], t->y_zero, t->y_low, t->y_high);
+    for (uint32_t j = 0; j < cols; ++j)
+      y[j] = etude_requantize((float)sums[j] * scale[j], t->y_zero, t->y_low, t->y_high);
   }
 }
 
@@ -201,7 +182,7 @@ etude_row_scale etude_plain_quantize_row(int8_t *q, const float *x, size_t count
     high = x[i] > high ? x[i] : high;
   }
   const etude_quantizer by = etude_quantizer_of(low, high);
-  for (size_t i = 0; i < count; ++i) q[i] = requantize(x[i] * by.factor, by.row.zero, -128, 127);
+  for (size_t i = 0; i < count; ++i) q[i] = etude_requantize(x[i] * by.factor, by.row.zero, -128, 127);
   return by.row;
 }
 

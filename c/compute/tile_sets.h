@@ -42,6 +42,27 @@ typedef struct etude_quantizer {
 } etude_quantizer;
 etude_quantizer etude_quantizer_of(float low, float high);
 
+/* A result of int8: clamped before it is rounded, so that it is small; the bounds are whole. nan becomes the lower one. */
+static inline int8_t etude_requantize(float real, int32_t zero, int32_t low, int32_t high) {
+  const float least = (float)(low - zero), most = (float)(high - zero);
+  const float value = real > least ? (real < most ? real : most) : least;
+  return (int8_t)(etude_round_small(value) + zero);
+}
+
+static inline float etude_clamp_product(const etude_product_tile *t, float value) {
+  const float raised = t->low > value ? t->low : value;
+  return t->high < raised ? t->high : raised;
+}
+
+static inline float etude_float_of_bfloat16(const uint8_t *bytes) {
+  uint16_t half;
+  float value;
+  memcpy(&half, bytes, sizeof half);
+  const uint32_t bits = (uint32_t)half << 16;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 /* Loops that sets share. */
 void etude_plain_f32(const etude_product_tile *t);
 void etude_plain_depthwise_f32(const etude_depthwise_tile *t);
@@ -49,7 +70,9 @@ void etude_plain_depthwise_s8(const etude_depthwise_tile *t);
 void etude_plain_winograd_input(uint32_t m, float *to, size_t step, const void *const *points, size_t channels);
 void etude_plain_winograd_output(uint32_t m, const etude_winograd_output *tile);
 etude_row_scale etude_plain_quantize_row(int8_t *q, const float *x, size_t count);
-#if defined(__aarch64__)
+#if defined(ETUDE_WITH_DSP)
+#define ETUDE_PLAIN_F32_TILES {4, 4, 1, 1, 0, etude_plain_f32}
+#elif defined(__aarch64__)
 #define ETUDE_PLAIN_F32_TILES {6, 16, 4, 1, 0, etude_plain_f32}
 #elif defined(__wasm_simd128__)
 #define ETUDE_PLAIN_F32_TILES {4, 8, 4, 1, 0, etude_plain_f32}
@@ -64,6 +87,9 @@ void etude_avx2_depthwise_s8(const etude_depthwise_tile *t);
 extern const etude_tiles etude_tiles_plain;
 #if defined(ETUDE_WITH_X86_VARIANTS)
 extern const etude_tiles etude_tiles_avx2, etude_tiles_avx512, etude_tiles_avx512_vnni;
+#endif
+#if defined(ETUDE_WITH_DSP)
+extern const etude_tiles etude_tiles_cortex_m;
 #endif
 #if defined(ETUDE_WITH_AVX_VNNI)
 extern const etude_tiles etude_tiles_avx_vnni;

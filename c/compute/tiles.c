@@ -22,6 +22,9 @@ const etude_tiles *etude_tiles_at(size_t index) {
 #if defined(__wasm_simd128__)
   if (index-- == 0) return &etude_tiles_simd128; /* a module is built for it or is not */
 #endif
+#if defined(ETUDE_WITH_DSP)
+  if (index-- == 0) return &etude_tiles_cortex_m;
+#endif
   return index == 0 ? &etude_tiles_plain : NULL;
 }
 

@@ -6,8 +6,8 @@
 Without names: every case. Every call sequence of a case is run in
 order on one loaded program: in one large arena, and in an arena for each method that has exactly the size which the
 program is said to need before it is loaded. That must be enough, and at most 1.1 times what is used (or 128 bytes more).
-What delegates share lies in memory of the runtime, so that of programs with delegates it must only be enough. Prints one line a case, with the
-peak of the large arena, the largest ratio, and, where outputs of the official runtime were recorded, how many are equal to
+What delegates share lies in memory of the runtime, so that of programs with delegates it must only be enough. Prints one line
+a case, with the peak of the large arena, the largest ratio, and, where outputs of the official runtime were recorded, how many are equal to
 the bit; ends with "N passed, N failed".
 """
 

@@ -11,6 +11,10 @@
 #include "compute/tiles.h"
 #include "etude_test.h"
 
+#ifndef ROUNDS
+#define ROUNDS 300 /* drawn shapes of each arithmetic; fewer on emulated processors */
+#endif
+
 static uint64_t state = 1;
 
 static uint32_t draw(uint32_t below) {
@@ -342,7 +346,7 @@ static void print_sample(const sample *s, const etude_tiles *tiles) {
 }
 
 static void check_arithmetic(etude_arithmetic arithmetic) {
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     sample s = draw_sample(arithmetic);
     const etude_tiles *tiles;
     for (size_t i = 0; (tiles = etude_tiles_at(i)) != NULL; ++i) {

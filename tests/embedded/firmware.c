@@ -1,7 +1,9 @@
 /* A bare-metal program for a Cortex-M4: runs programs out of read-only memory with nothing but an arena, and checks
  * the results against the goldens that were embedded with them.
  *
- * No operating system and no heap; what libc gives is mem*, str* and libm. Text leaves through semihosting. */
+ * No operating system and no heap; what libc gives is mem*, str* and libm. It is started, and prints, as the boards of
+ * `etude embed` do. */
+#include "board.h"
 #include "etude/etude.h"
 
 typedef struct firmware_tensor {
@@ -33,35 +35,15 @@ typedef struct firmware_case {
 #define ARENA_BYTES (1024u * 1024u)
 #endif
 
-void reset_handler(void);
-void fault_handler(void);
-
 static uint8_t arena_memory[ARENA_BYTES];
-
-static int semihost(int operation, const void *argument) {
-  register int r0 __asm__("r0") = operation;
-  register const void *r1 __asm__("r1") = argument;
-
-  __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-  return r0;
-}
-
-static void print(const char *text) { (void)semihost(0x04, text); }
-
-static void leave(uint32_t code) {
-  const uint32_t block[2] = {0x20026, code};
-
-  (void)semihost(0x20, block);
-  for (;;) {}
-}
 
 /* etude_error_set is a formatter without stdio, and serves as one. */
 #define PRINT(...)                                 \
   do {                                             \
     etude_error line_ = ETUDE_ERROR_INIT;          \
     (void)etude_error_set(&line_, 0, __VA_ARGS__); \
-    print(line_.message);                          \
-    print("\n");                                   \
+    board_print(line_.message);                    \
+    board_print("\n");                             \
   } while (0)
 
 static bool equal_floats(const float *got, const float *want, size_t count, float atol, float rtol) {
@@ -180,7 +162,7 @@ static bool run_case(const firmware_case *c) {
   return right && arena.used == 0;
 }
 
-static void firmware_main(void) {
+int main(void) {
   uint32_t failed = 0;
   const uint32_t count = (uint32_t)(sizeof firmware_cases / sizeof firmware_cases[0]);
 
@@ -188,44 +170,5 @@ static void firmware_main(void) {
     failed += !run_case(&firmware_cases[i]);
   }
   PRINT("%u passed, %u failed", count - failed, failed);
-  leave(failed != 0);
+  return failed != 0;
 }
-
-extern uint32_t image_stack_top[], image_data_start[], image_data_end[], image_data_load[];
-extern uint32_t image_bss_start[], image_bss_end[];
-
-void fault_handler(void) {
-  print("fault\n");
-  leave(2);
-}
-
-void reset_handler(void) {
-  volatile uint32_t *const cpacr = (volatile uint32_t *)0xE000ED88u;
-
-  *cpacr |= 0xFu << 20; /* the floating-point unit */
-  __asm__ volatile("dsb\n isb" ::: "memory");
-  memcpy(image_data_start, image_data_load, (size_t)((char *)image_data_end - (char *)image_data_start));
-  memset(image_bss_start, 0, (size_t)((char *)image_bss_end - (char *)image_bss_start));
-  firmware_main();
-}
-
-typedef void (*vector)(void);
-
-__attribute__((section(".vectors"), used)) static const vector vectors[16] = {
-    (vector)(uintptr_t)image_stack_top,
-    reset_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-    fault_handler,
-};

@@ -6,6 +6,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+board=$root/python/etude/embed/boards
 python=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -21,14 +22,14 @@ compile() { # FOLDER FLAG... -- SOURCE...: freestanding where no libm is needed
     standalone=$(case $source in */c/core/* | */c/backends/*) echo -ffreestanding ;; *) echo -fno-math-errno ;; esac)
     # shellcheck disable=SC2086
     arm-none-eabi-gcc $machine $flags $standalone -ffunction-sections -fdata-sections -std=c99 -pedantic -DETUDE_BUILD -DNDEBUG \
-      -Wall -Wextra -Werror -I"$root/include" -I"$root/c" -I"$folder" \
+      -Wall -Wextra -Werror -I"$root/include" -I"$root/c" -I"$folder" -I"$board" \
       -c "$source" -o "$folder/$(basename "$(dirname "$source")")_$(basename "$source" .c).o"
   done
 }
 
 run() { # FOLDER: link what was compiled there, and run it
   # shellcheck disable=SC2086
-  arm-none-eabi-gcc $machine -nostartfiles -Wl,--gc-sections -T "$here/mps2.ld" "$1"/*.o -lm -lc -lgcc -o "$1/firmware.elf"
+  arm-none-eabi-gcc $machine -nostartfiles -Wl,--gc-sections -T "$out/link.ld" "$1"/*.o -lm -lc -lgcc -o "$1/firmware.elf"
   arm-none-eabi-size "$1/firmware.elf"
   if arm-none-eabi-nm "$1/firmware.elf" | grep -wE 'malloc|_malloc_r|calloc|realloc|_sbrk'; then
     echo "the image contains a heap" >&2
@@ -39,10 +40,11 @@ run() { # FOLDER: link what was compiled there, and run it
 }
 
 mkdir "$out/portable" "$out/delegated"
+sed 's/@CODE@/0x00000000, LENGTH = 4M/; s/@DATA@/0x20000000, LENGTH = 4M/' "$board/link.ld" >"$out/link.ld"
 
 echo "portable kernels (-O2):"
 "$python" "$here/embed.py" "$out/portable/models.h" add mlp_softmax lenet cond counter
-compile "$out/portable" -O2 -- "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$here/firmware.c"
+compile "$out/portable" -O2 -- "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/kernels/*.c "$board/cortex_m.c" "$here/firmware.c"
 run "$out/portable"
 
 echo "XnnpackBackend (-Os):"
@@ -51,5 +53,5 @@ echo "XnnpackBackend (-Os):"
 small="-DETUDE_NO_VIEWS -DETUDE_NO_SHARED_STATE -DETUDE_NO_EXTERNAL_DATA -DETUDE_NO_WORK_LIMIT -DETUDE_NO_TRACE -DETUDE_NO_METADATA -DETUDE_NO_NAMES"
 # shellcheck disable=SC2086
 compile "$out/delegated" -Os -DETUDE_BACKEND_XNNPACK -DETUDE_NO_FOLDING $small -DFIRMWARE_BACKENDS -- \
-  "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/backends/*.c "$root"/c/backends/xnnpack/*.c "$here/firmware.c"
+  "$root"/c/core/*.c "$root"/c/compute/*.c "$root"/c/backends/*.c "$root"/c/backends/xnnpack/*.c "$board/cortex_m.c" "$here/firmware.c"
 run "$out/delegated"

@@ -14,7 +14,7 @@ from etude import dtypes
 from etude.embed.library import Choices, make_library
 from etude.embed.requirements import Need, parse_needs, read_needs
 from etude.embed.sources import read_kernels, read_sources
-from etude.embed.table import DTYPES
+from etude.embed.table import DTYPES, mask_of
 from paths import CORPUS, ROOT
 
 DIGITS = ROOT / "examples/digits/digits.pte"
@@ -36,6 +36,10 @@ def test_kernels_lists_operators_and_dtypes(tmp_path):
 
 def test_dtypes_of_lists():
     assert {name: dtypes.code_of(name) for name in DTYPES} == DTYPES
+
+
+def test_dtypes_of_several_operators_are_united():
+    assert mask_of([6, 4, 6]) == 1 << 6 | 1 << 4
 
 
 def test_every_row_of_the_table_names_its_file():
@@ -73,8 +77,11 @@ def test_digits_reads_digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["counter_initialized", "dynamic_batch", "dtype_casts", "cond", "scalar_input_symbolic", "channels_last", "shared_state", "q8_cnn"]
-)
+    "name",
+    [
+        "counter_initialized", "dynamic_batch", "dtype_casts", "cond", "scalar_input_symbolic", "channels_last", "shared_state", "q8_cnn",
+    ],
+)  # fmt: skip
 def test_corpus(name, tmp_path):
     run_corpus_case(name, tmp_path / "model")
 
@@ -100,8 +107,8 @@ def test_headers_are_cplusplus(tmp_path):
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(NotEmbedded, match="'forward' has parts for NoSuchBackend, for which there is no code to embed"):
-        other = (CORPUS / "x_linear.pte").read_bytes().replace(b"XnnpackBackend", b"NoSuchBackend\0")
+    with pytest.raises(NotEmbedded, match="'forward' has parts for StrangeBackend, for which there is no code to embed"):
+        other = (CORPUS / "x_linear.pte").read_bytes().replace(b"XnnpackBackend", b"StrangeBackend")
         (tmp_path / "other.pte").write_bytes(other)
         embed(tmp_path / "other.pte", tmp_path / "out")
     bad = tmp_path / "bad.txt"

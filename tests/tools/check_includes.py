@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 FREESTANDING = {"float.h", "iso646.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}
 MATH = {"fenv.h", "complex.h", "math.h"}
-VECTORS = {"arm_neon.h", "cpuid.h", "immintrin.h", "wasm_simd128.h"}
+VECTORS = {"arm_acle.h", "arm_mve.h", "arm_neon.h", "cpuid.h", "immintrin.h", "wasm_simd128.h"}
 HOSTED = {"stdio.h", "stdlib.h", "string.h"}
 #: Public headers that need an operating system.
 HOSTED_API = {"etude/host.h", "etude/plugin.h"}

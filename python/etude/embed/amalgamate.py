@@ -33,7 +33,7 @@ _SHARED = re.compile(r"^(?!static|typedef|struct|union|enum|extern|return|else)[
 _WORD = re.compile(r"\b[a-zA-Z_]\w*\b")
 _PUBLIC = "include/etude/"
 #: Loops for instruction sets of larger processors.
-_VARIANTS = {f"c/compute/tile_{name}.c" for name in ("avx2", "avx512", "neon")}
+_VARIANTS = {f"c/compute/tile_{name}.c" for name in ("avx2", "avx512", "neon", "wasm")}
 #: Headers of the C library: these come first, whoever asks for them.
 _SYSTEM = ("float.h", "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "string.h")
 _NOT_EMBEDDED = (f"{_PUBLIC}host.h", f"{_PUBLIC}plugin.h")

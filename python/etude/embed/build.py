@@ -28,8 +28,9 @@ _BESIDES = 4096
 def read_model(path: Path, name: str) -> Model:
     """A program under the name that its C is to have; its arena is as large as is known without building it, which is large enough."""
     data = fold(path.read_bytes())
-    program = etude.load(data)
-    return Model(name, program, data, sum(_most(program, method) for method in program) + _BESIDES, exact=False)
+    model = Model(name, etude.load(data), data, _BESIDES, exact=False)
+    model.methods()  # before anything is loaded, for what can't be embedded can't either
+    return model._replace(arena=_BESIDES + sum(_most(model.program, method) for method in model.program))
 
 
 def _most(program: etude.Program, method: str) -> int:

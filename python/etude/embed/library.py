@@ -7,14 +7,8 @@ from typing import NamedTuple
 
 from etude.embed.amalgamate import Amalgamation, needed_files
 from etude.embed.requirements import Needs, find_kernels
-from etude.embed.table import DTYPES, Kernel, mask_of, write_table
+from etude.embed.table import Kernel, computed_mask, mask_of, write_table
 
-#: Files whose kernels meet no dtypes but those of their tensors. Others compute in these, too.
-_ONLY_TENSORS = {
-    f"c/kernels/{stem}.c"
-    for stem in ("convolution", "copy", "elementwise_binary", "elementwise_select", "elementwise_unary", "matmul", "pooling", "shape", "softmax")
-}
-_COMPUTED = mask_of(DTYPES[name] for name in ("float32", "float64", "int64", "bool"))
 _XNNPACK = "c/backends/xnnpack/xnnpack.c"
 _BACKENDS = """
 /* ---- c/backends ---- */
@@ -79,7 +73,7 @@ def _masks(path: str, users: Sequence[Kernel], needs: Needs) -> str:
         return ""
     every = first = 0
     for kernel in users:
-        more = 0 if kernel.file in _ONLY_TENSORS else _COMPUTED
+        more = computed_mask(kernel)
         every |= needs[kernel.operator].mask | more
         first |= needs[kernel.operator].first_mask | more
     return "".join(f"#undef {name}\n#define {name} UINT32_C(0x{mask:x})\n" for name, mask in (("ETUDE_DTYPES", every), ("ETUDE_INPUT_DTYPES", first)))

@@ -85,7 +85,20 @@ def parse_list(text: str) -> list[Listed]:
 
 def mask_of(codes: Iterable[int]) -> int:
     """A bit for each dtype, as ETUDE_DTYPE_BIT."""
-    return sum(1 << code for code in codes)
+    return sum(1 << code for code in set(codes))
+
+
+#: Files whose kernels meet no dtypes but those of their tensors. Others compute in these, too.
+_ONLY_TENSORS = {
+    f"c/kernels/{stem}.c"
+    for stem in ("convolution", "copy", "elementwise_binary", "elementwise_select", "elementwise_unary", "matmul", "pooling", "shape", "softmax")
+}
+_COMPUTED = mask_of(DTYPES[name] for name in ("float32", "float64", "int64", "bool"))
+
+
+def computed_mask(kernel: Kernel) -> int:
+    """The dtypes that a kernel computes in besides those of its tensors."""
+    return 0 if kernel.file in _ONLY_TENSORS else _COMPUTED
 
 
 def write_table(kernels: Iterable[Kernel], masks: Mapping[str, int]) -> str:
@@ -124,7 +137,10 @@ def main() -> None:
     declared = "".join(f"KERNEL({name});\n" for name in dict.fromkeys(kernel.function for kernel in kernels))
     declared += "".join(f"extern const etude_kernel_traits {name};\n" for name in dict.fromkeys(k.traits for k in kernels if k.traits))
     target.write_text(f"{declared}\n{write_table(kernels, {one.operator: mask_of(one.all) for one in listed})}")
-    print(hex(mask_of(code for one in listed for code in one.all)))
+    mask = mask_of(code for one in listed for code in one.all)
+    for kernel in kernels:
+        mask |= computed_mask(kernel)
+    print(hex(mask))
 
 
 if __name__ == "__main__":
