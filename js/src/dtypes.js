@@ -51,12 +51,21 @@ export function dtypeOf(name) {
 /** The dtype of a code of the C API. */
 export const dtypeOfCode = (code) => types[code];
 
-/** Names of the dtypes that an array may hold: the first is meant where nothing else is known. */
-export function dtypesOfArray(array) {
-  if (array instanceof Uint8ClampedArray) return ["uint8"];
-  if (globalThis.Float16Array !== undefined && array instanceof globalThis.Float16Array) return ["float16"];
-  const kind = types.filter((type) => array.constructor === type.array && type.lanes === 1).map((type) => type.name);
-  return array instanceof Uint16Array ? ["uint16", ...kind.filter((name) => name !== "uint16")] : kind;
+/** The kind of a typed array by name: those of other windows, and Node's Buffer, are as good. */
+const nameOf = (array) => array[Symbol.toStringTag];
+
+/** Can an array hold the elements of a dtype? Of 16-bit floats also their bits. */
+export function holds(array, type) {
+  const name = nameOf(array);
+  if (name === "Float16Array") return type.name === "float16";
+  return name === "Uint8ClampedArray" ? type.name === "uint8" : name === type.array.name;
+}
+
+/** The dtype that an array stands for where nothing else is known; undefined for none. */
+export function dtypeOfArray(array) {
+  const name = nameOf(array);
+  if (name === "Uint16Array") return "uint16";
+  return types.find((type) => holds(array, type))?.name;
 }
 
 const float = new Float32Array(1);

@@ -9,8 +9,8 @@ function isUrl(text) {
 }
 
 async function readFile(path) {
-  // a browser never comes here, and bundlers need not look
-  const { readFile: read } = await import(/* webpackIgnore: true */ /* @vite-ignore */ "node:fs/promises");
+  const files = "node:fs/promises"; // not for bundlers to look for: a browser never comes here
+  const { readFile: read } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
   try {
     return await read(path);
   } catch (cause) {
@@ -41,11 +41,13 @@ async function fetchBytes(url) {
  * @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(source) {
-  if (source instanceof ArrayBuffer || (typeof SharedArrayBuffer !== "undefined" && source instanceof SharedArrayBuffer)) return new Uint8Array(source);
+  // by what they can do, since those of other windows have classes of their own
+  const kind = Object.prototype.toString.call(source);
+  if (kind === "[object ArrayBuffer]" || kind === "[object SharedArrayBuffer]") return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  if (typeof Response !== "undefined" && source instanceof Response) return readResponse(source, source.url || "the response");
-  if (typeof Blob !== "undefined" && source instanceof Blob) return new Uint8Array(await source.arrayBuffer());
-  if (source instanceof URL || typeof source === "string") {
+  if (kind === "[object Response]") return readResponse(source, source.url || "the response");
+  if (typeof source?.arrayBuffer === "function") return new Uint8Array(await source.arrayBuffer());
+  if (kind === "[object URL]" || typeof source === "string") {
     const text = String(source);
     if (!inNode) return fetchBytes(text);
     if (!isUrl(text)) return readFile(text);
@@ -56,6 +58,6 @@ export async function bytesOf(source) {
 
 /** The module that the package carries. */
 export async function compile(source = new URL("../etude.wasm", import.meta.url)) {
-  if (source instanceof WebAssembly.Module) return source;
+  if (Object.prototype.toString.call(source) === "[object WebAssembly.Module]") return source;
   return WebAssembly.compile(await bytesOf(source));
 }

@@ -1,6 +1,6 @@
 /** A tensor in JavaScript's memory: dtype, shape, and a typed array with its elements. */
 
-import { codecOf, dtypeOf, dtypesOfArray } from "./dtypes.js";
+import { codecOf, dtypeOf, holds } from "./dtypes.js";
 import { errorOf } from "./errors.js";
 
 /** Is it a typed array? */
@@ -79,9 +79,8 @@ export class Tensor {
     const type = dtypeOf(dtype);
     checkShape(shape);
     if (!isArray(data)) throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}`);
-    const fits = data.BYTES_PER_ELEMENT === type.array.BYTES_PER_ELEMENT && (data.constructor === type.array || dtypesOfArray(data).includes(dtype));
-    if (!fits) {
-      throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}, not a ${data.constructor.name}`);
+    if (!holds(data, type)) {
+      throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}, not a ${data[Symbol.toStringTag]}`);
     }
     if (data.length !== sizeOf(shape) * type.lanes) {
       throw errorOf(
@@ -94,7 +93,7 @@ export class Tensor {
     }
     this.dtype = dtype;
     this.shape = shape;
-    this.data = data;
+    this.data = data.constructor === type.array ? data : new type.array(data.buffer, data.byteOffset, data.length);
     if (dimOrder !== undefined && !isRowMajor(dimOrder)) this.dimOrder = dimOrder;
   }
 

@@ -1,6 +1,6 @@
 /** Values on their way into the module's memory and out of it. */
 
-import { dtypeOf, dtypeOfCode, dtypesOfArray } from "./dtypes.js";
+import { dtypeOf, dtypeOfArray, dtypeOfCode, holds } from "./dtypes.js";
 import { errorOf } from "./errors.js";
 import { KINDS } from "./metadata.js";
 import { layouts } from "./structs.js";
@@ -15,11 +15,16 @@ const VALUE = layouts.etude_value;
 const alignUp = (size) => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 const fail = (index, text, status = "InvalidArgument") => errorOf(status, `input ${index}: ${text}`);
 
-/** The tensor that a typed array alone stands for: of the input's dtype where the bytes may be one's, and of its largest shape. */
+/** The input's dtype where an array may hold it, else the array's own: that is then the library's to refuse. */
+function dtypeFor(array, info, index) {
+  const dtype = holds(array, dtypeOf(info.dtype)) ? info.dtype : dtypeOfArray(array);
+  if (dtype === undefined) throw fail(index, `no dtype has a ${array[Symbol.toStringTag]}`, "InvalidType");
+  return dtype;
+}
+
+/** The tensor that a typed array alone stands for: of the input's largest shape. */
 function tensorOfArray(array, info, index) {
-  const dtypes = dtypesOfArray(array);
-  if (dtypes.length === 0) throw fail(index, `no dtype has a ${array.constructor.name}`, "InvalidType");
-  const dtype = dtypes.includes(info.dtype) || array.constructor === dtypeOf(info.dtype).array ? info.dtype : dtypes[0];
+  const dtype = dtypeFor(array, info, index);
   if (array.length !== sizeOf(info.shape) * dtypeOf(dtype).lanes) {
     const expected = `${sizeOf(info.shape)} elements of [${info.shape.join(", ")}]`;
     throw fail(index, `an array of ${array.length} has no shape; expected ${expected}, or {data, shape}`);
@@ -31,9 +36,7 @@ function tensorOf(value, info, index) {
   if (value instanceof Tensor) return value;
   if (isArray(value)) return tensorOfArray(value, info, index);
   if (typeof value === "object" && value !== null && isArray(value.data) && value.shape !== undefined) {
-    const dtypes = dtypesOfArray(value.data);
-    const fits = dtypes.includes(info.dtype) || value.data.constructor === dtypeOf(info.dtype).array;
-    return new Tensor(value.dtype ?? (fits ? info.dtype : dtypes[0]), value.shape, value.data, value.dimOrder);
+    return new Tensor(value.dtype ?? dtypeFor(value.data, info, index), value.shape, value.data, value.dimOrder);
   }
   if (Array.isArray(value) || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
     return Tensor.from(value, { dtype: info.dtype });

@@ -10,7 +10,9 @@ to it. Prints what failed, and "N passed, N failed". With --screenshot a picture
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +27,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "languages"))
-from languages import LEFT_OUT, compare, compare_errors, pack_calls  # noqa: E402
+from languages import LEFT_OUT, compare, compare_errors, line, pack_calls  # noqa: E402
 
 CORPUS = ROOT / "tests" / "corpus"
 CASES: dict[str, Any] = json.loads((CORPUS / "manifest.json").read_text())["cases"]
@@ -49,7 +51,7 @@ class Site(ThreadingHTTPServer):
             "examples": ROOT / "examples",
         }
         self.problems: dict[str, str] = {}
-        self.notes: list[str] = []
+        self.browser = self.memory = ""
         self.done = threading.Event()
         self.ready = threading.Event()  # the page looks as it should in a picture
 
@@ -62,11 +64,11 @@ class Site(ThreadingHTTPServer):
         elif kind == "check":  # of the demo: empty if it holds
             self.problems[unquote(name)] = body.decode()
         elif kind == "memory":
-            self.notes.append(f"{int(body) / 1e6:.1f} MB of memory")
+            self.memory = f"module's memory {int(body) / 1e6:.1f} MB"
         elif kind == "ready":
             self.ready.set()
         elif kind == "done":
-            self.notes.append(body.decode())
+            self.browser = body.decode()
             self.done.set()
         else:
             self.problems[name or kind] = body.decode()
@@ -169,7 +171,20 @@ def main() -> int:
         if problem:
             print(f"FAILED in the browser, {name}: {problem}")
     failed = sum(bool(problem) for problem in site.problems.values())
-    print(f"{'; '.join(site.notes)}: {len(site.problems) - failed} passed, {failed} failed")
+    module = (site.folders["package"] / "etude.wasm").read_bytes()
+    size = f"module {len(module):,} B, {len(gzip.compress(module, 9)):,} gzipped"
+    version = "".join(re.findall(r"Chrome/\d+", site.browser))
+    print(
+        line(
+            "JavaScript",
+            f"headless {version}",
+            f"{len(site.problems) - failed} right, {failed} wrong",
+            "eager PyTorch's outputs",
+            size,
+            site.memory,
+        )
+    )
+    print(f"JavaScript, {version}: {len(site.problems) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

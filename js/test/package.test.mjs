@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import test from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
@@ -116,6 +117,19 @@ test("an input may be a Tensor, a typed array, an object or nested arrays", asyn
   assert.throws(() => new etude.Tensor("float32", [2], new Float32Array(3)), /2 numbers, not 3/);
   assert.throws(() => new etude.Tensor("int32", [2], new Float32Array(2)), /Int32Array, not a Float32Array/);
   assert.throws(() => new etude.Tensor("float33", [], new Float32Array(1)), /no dtype/);
+});
+
+test("arrays and files of other windows, and Buffers, are as good", async () => {
+  const there = (code) => runInNewContext(code);
+  const method = (await etude.load(corpus("add.pte"))).loadMethod();
+  const [sum] = method.run([there("new Float32Array([1, 2, 3, 4, 5, 6])"), { data: there("new Float32Array(6)"), shape: there("[2, 3]") }]);
+  assert.deepEqual([...sum.data], [1, 2, 3, 4, 5, 6]);
+  const buffer = there("new ArrayBuffer(8)");
+  await assert.rejects(etude.load(buffer), /not a \.pte/); // seen as bytes
+  const bytes = new etude.Tensor("uint8", [3], Buffer.from([1, 2, 3]));
+  assert.ok(bytes.data.constructor === Uint8Array);
+  assert.ok(new etude.Tensor("uint8", [2], new Uint8ClampedArray([1, 2])).data.constructor === Uint8Array);
+  assert.deepEqual(new etude.Tensor("uint8", [1, 2, 2], Buffer.from([1, 2, 3, 4]), [0, 2, 1]).toArray(), [[[1, 3], [2, 4]]]);
 });
 
 test("64-bit integers are BigInt, 16-bit floats are bits", async () => {
@@ -281,6 +295,18 @@ test("memory may grow under a program, beyond 2 GiB", async () => {
   assert.deepEqual(late.run([input])[0].data, want.run([input])[0].data);
   assert.deepEqual(early.run([new Float32Array(6).fill(1), new Float32Array(6).fill(2)])[0].toArray(), [[3, 3, 3], [3, 3, 3]]);
   assert.throws(() => instance.alloc(2 ** 31), etude.MemoryError);
+});
+
+test("a module that fails says so from then on", async () => {
+  const { Instance } = await internal("instance.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  const runtime = new etude.Runtime(instance);
+  const method = (await runtime.load(corpus("add.pte"))).loadMethod();
+  // what no caller can do: a pointer beyond the memory
+  assert.throws(() => instance.raw("etude_program_method_count", 0xfffffff0), (e) => e.status === "Internal" && /failed in etude_program_method_count/.test(e.message));
+  assert.throws(() => method.execute(), (e) => e instanceof etude.EtudeError && /a new Runtime is needed/.test(e.message));
+  await assert.rejects(runtime.load(corpus("add.pte")), /a new Runtime is needed/);
+  assert.ok((await etude.load(corpus("add.pte"))).methods.length > 0, "others go on");
 });
 
 test("files that are damaged are errors, not crashes", async () => {

@@ -105,7 +105,9 @@ def main() -> int:
     failed = sum(bool(problem) for problem in problems.values())
     peak = megabytes(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     ran = f"{len(problems) - failed} cases right, {failed} wrong"
-    size = f"program {Path(runner[0]).stat().st_size:,} B"
+    module = Path(runner[-1]) / "etude.wasm"  # where the runner is Node's, which the package comes after
+    program = module if module.exists() else Path(runner[0])
+    size = f"{'module' if module.exists() else 'program'} {program.stat().st_size:,} B"
     print(line(name, "this machine", ran, "eager PyTorch's outputs", size, f"process {peak}"))
     print(f"{name}: {len(problems) - failed} passed, {failed} failed")
     return 1 if failed else 0
