@@ -43,17 +43,20 @@ class Platform:
     glibc: tuple[int, int] | None = None
 
 
+GLIBC = r"libetude\.so\.0|lib(c|m|dl|pthread)\.so\.[0-9]|ld-linux-.*"
+MUSL = r"libetude\.so\.0|libc\.so"
+WINDOWS = r"(lib)?etude-0\.dll|python3\.dll|KERNEL32\.dll|ntdll\.dll|api-ms-win-.*"
 PLATFORMS = {
-    "manylinux2014_x86_64": Platform("x86_64-linux-gnu.2.17", "linux", "x86_64", "x86-64", r"libetude\.so\.0|lib(c|m|dl|pthread)\.so\.[0-9]", (2, 17)),
-    "manylinux2014_aarch64": Platform("aarch64-linux-gnu.2.17", "linux", "aarch64", "aarch64", r"libetude\.so\.0|lib(c|m|dl|pthread)\.so\.[0-9]|ld-linux-aarch64\.so\.1", (2, 17)),
-    "manylinux2014_armv7l": Platform("arm-linux-gnueabihf.2.17", "linux", "arm", "ARM", r"libetude\.so\.0|lib(c|m|dl|pthread)\.so\.[0-9]|ld-linux-armhf\.so\.3", (2, 17)),
-    "musllinux_1_2_x86_64": Platform("x86_64-linux-musl", "linux", "x86_64", "x86-64", r"libetude\.so\.0|libc\.so"),
-    "musllinux_1_2_aarch64": Platform("aarch64-linux-musl", "linux", "aarch64", "aarch64", r"libetude\.so\.0|libc\.so"),
-    "musllinux_1_2_armv7l": Platform("arm-linux-musleabihf", "linux", "arm", "ARM", r"libetude\.so\.0|libc\.so"),
+    "manylinux2014_x86_64": Platform("x86_64-linux-gnu.2.17", "linux", "x86_64", "x86-64", GLIBC, (2, 17)),
+    "manylinux2014_aarch64": Platform("aarch64-linux-gnu.2.17", "linux", "aarch64", "aarch64", GLIBC, (2, 17)),
+    "manylinux2014_armv7l": Platform("arm-linux-gnueabihf.2.17", "linux", "arm", "ARM", GLIBC, (2, 17)),
+    "musllinux_1_2_x86_64": Platform("x86_64-linux-musl", "linux", "x86_64", "x86-64", MUSL),
+    "musllinux_1_2_aarch64": Platform("aarch64-linux-musl", "linux", "aarch64", "aarch64", MUSL),
+    "musllinux_1_2_armv7l": Platform("arm-linux-musleabihf", "linux", "arm", "ARM", MUSL),
     "macosx_11_0_x86_64": Platform("x86_64-macos.11.0", "darwin", "x86_64", "Mach-O 64-bit x86_64", ""),
     "macosx_11_0_arm64": Platform("aarch64-macos.11.0", "darwin", "aarch64", "Mach-O 64-bit arm64", ""),
-    "win_amd64": Platform("x86_64-windows-gnu", "windows", "x86_64", "PE32+", r"(lib)?etude-0\.dll|python3\.dll|KERNEL32\.dll|ntdll\.dll|api-ms-win-.*"),
-}  # fmt: skip
+    "win_amd64": Platform("x86_64-windows-gnu", "windows", "x86_64", "PE32+", WINDOWS),
+}
 
 #: What Python.h asks of its configuration under the stable interface, by the compiler's own answers.
 PYCONFIG = """
@@ -129,7 +132,8 @@ def compile_extension(platform: Platform, folder: Path, library: Path) -> Path:
         names = sorted(set(re.findall(r"(?:__imp_)?(_?Py\w+)$", symbols, re.M)))
         (folder / "python3.def").write_text("LIBRARY python3.dll\nEXPORTS\n" + "".join(f"  {name}\n" for name in names))
         run(*ZIG, "dlltool", "-m", "i386:x86-64", "-d", str(folder / "python3.def"), "-l", str(folder / "libpython3.a"))
-        command = [item for item in command if item != "-fPIC"] + [str(library.parent / (library.name + ".a")), str(folder / "libpython3.a")]
+        imports = [str(library.parent / f"{library.name}.a"), str(folder / "libpython3.a")]
+        command = [item for item in command if item != "-fPIC"] + imports
     run(*command)
     return extension
 
