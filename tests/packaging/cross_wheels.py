@@ -16,6 +16,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -116,10 +117,11 @@ def compile_extension(platform: Platform, folder: Path, library: Path) -> Path:
     """The extension of a system, linked with the library beside it."""
     source = folder / "_etude.c"
     run(sys.executable, str(ROOT / "python/cffi/build_ffi.py"), str(source))
-    (folder / "python").mkdir()
+    # a copy, since Python.h looks for its configuration beside itself first
+    shutil.copytree(sysconfig.get_path("include"), folder / "python")
     (folder / "python/pyconfig.h").write_text(PYCONFIG)
     extension = folder / ("_etude.pyd" if platform.system == "windows" else "_etude.abi3.so")
-    includes = [f"-I{folder}/python", f"-I{sysconfig.get_path('include')}", f"-I{ROOT}/include", f"-I{ROOT}/python/cffi"]
+    includes = [f"-I{folder}/python", f"-I{ROOT}/include", f"-I{ROOT}/python/cffi"]
     command = [str(folder / "cc"), "-shared", "-fPIC", "-Os", "-DNDEBUG", LIMITED, *includes, str(source), "-o", str(extension), "-Wl,-s"]
     if platform.system == "linux":
         command += [str(library), "-Wl,-rpath,$ORIGIN"]
@@ -132,7 +134,7 @@ def compile_extension(platform: Platform, folder: Path, library: Path) -> Path:
         names = sorted(set(re.findall(r"(?:__imp_)?(_?Py\w+)$", symbols, re.M)))
         (folder / "python3.def").write_text("LIBRARY python3.dll\nEXPORTS\n" + "".join(f"  {name}\n" for name in names))
         run(*ZIG, "dlltool", "-m", "i386:x86-64", "-d", str(folder / "python3.def"), "-l", str(folder / "libpython3.a"))
-        imports = [str(library.parent / f"{library.name}.a"), str(folder / "libpython3.a")]
+        imports = [str(library.parent / "libetude.dll.a"), str(folder / "libpython3.a")]
         command = [item for item in command if item != "-fPIC"] + imports
     run(*command)
     return extension
