@@ -9,20 +9,12 @@
 #include "compute/convolution.h"
 #include "compute/quantize.h"
 #include "compute/tiles.h"
+#include "draw.h"
 #include "etude_test.h"
 
 #ifndef ROUNDS
 #define ROUNDS 300 /* drawn shapes of each arithmetic; fewer on emulated processors */
 #endif
-
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t below) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33) % below;
-}
-
-static float draw_float(void) { return (float)((int32_t)draw(20001) - 10000) / 5000.0f; }
 
 static void *take(size_t size) {
   void *memory = NULL;

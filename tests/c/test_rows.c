@@ -11,16 +11,10 @@
 
 #include "compute/simd.h"
 #include "compute/transpose.h"
+#include "draw.h"
 #include "etude_test.h"
 
 enum { LONGEST = 300 };
-
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t below) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33) % below;
-}
 
 static float float_of(uint32_t bits) {
   float value;

@@ -9,18 +9,10 @@
 #include "compute/exponentials.h"
 #include "compute/simd.h"
 #include "compute/words.h"
+#include "draw.h"
 #include "etude_test.h"
 
 enum { LONGEST = 700, MOST_DEPTH = 70 };
-
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t below) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(state >> 33) % below;
-}
-
-static float draw_float(void) { return (float)((int32_t)draw(20001) - 10000) / 5000.0f; }
 
 static float *draw_floats(size_t count) {
   float *values = malloc((count + 1) * sizeof *values);

@@ -9,7 +9,7 @@
  *   u8 named data; for each: u8 length, key, u32 size, bytes
  *
  * Each argument is exactly as large as it says, and so is each output that is resized: sanitizers see the first byte
- * beyond. Aborts where memory leaks. */
+ * beyond. Aborts where memory leaks, and where it is not what was told before. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,8 +299,19 @@ static void run_delegate(const etude_backend *backend, etude_bytes payload, argu
   for (uint32_t i = 0; i < count; i++) {
     values[i] = &args[i].value;
   }
+  const budget *taken = context.allocator.self;
+  const budget before = *taken;
+  etude_delegate_needs needs = {0, 0, 0};
+  const etude_status told = backend->measure(registered_self, &context, payload, &needs, &error);
+  if (taken->blocks != before.blocks) {
+    abort();
+  }
   if (backend->init(registered_self, &context, payload, &handle, &error) != ETUDE_OK) {
     return;
+  }
+  if (told == ETUDE_OK && context.sharing_mode == 0 && !context.weight_cache &&
+      (needs.bytes != taken->bytes - before.bytes || needs.blocks != taken->blocks - before.blocks)) {
+    abort();
   }
   (void)backend->execute(registered_self, &execute, handle, values, count, &error);
   for (uint32_t i = 0; i < count; i++) { /* a second run with other sizes */
