@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "args.h"
-#include "compute/exponentials.h"
-#include "compute/simd.h"
+#include "compute/rows.h"
 #include "dtype.h"
 #include "floatmath.h"
 #include "strided.h"
@@ -18,7 +17,6 @@ typedef struct lines {
   size_t in_stride, out_stride;
   char *scratch; /* for each worker a line of the compute type, or NULL where lines are dense floats */
   size_t line_bytes;
-  const etude_simd *simd;
   const char *in;
   char *out;
 } lines;
@@ -35,20 +33,14 @@ static void softmax_small(float *out, const float *in, size_t count, bool logari
   for (size_t j = 0; j < count; ++j) out[j] = logarithm ? (in[j] - largest) - sum : out[j] / sum;
 }
 
-static void softmax_floats(const etude_simd *simd, float *out, const float *in, size_t count, bool logarithm) {
+static void softmax_floats(float *out, const float *in, size_t count, bool logarithm) {
   if (ETUDE_SMALL) {
     softmax_small(out, in, count, logarithm);
-    return;
+  } else if (logarithm) {
+    etude_log_softmax_row(out, in, count);
+  } else {
+    etude_softmax_row(out, in, count);
   }
-  const etude_exponentials *loops = etude_exponentials_select();
-  const float largest = loops->largest(in, count);
-  const double sum = loops->exponentials(logarithm ? NULL : out, in, count, largest);
-  if (!logarithm) {
-    simd->affine(out, out, count, (float)(1.0 / sum), 0.0f);
-    return;
-  }
-  const float shift = (float)log(sum);
-  for (size_t j = 0; j < count; ++j) out[j] = (in[j] - largest) - shift;
 }
 
 static void softmax_doubles(double *line, size_t count, bool logarithm) {
@@ -65,19 +57,18 @@ static void softmax_doubles(double *line, size_t count, bool logarithm) {
 
 static inline void run_line(void *arg, const etude_cursor *at, size_t worker, bool logarithm) {
   const lines *l = arg;
-  const etude_simd *simd = l->simd;
   const char *in = l->in + (size_t)at->offset[0] * etude_scalar_size(l->in_dtype);
   char *out = l->out + (size_t)at->offset[1] * etude_scalar_size(l->out_dtype);
   void *line = l->scratch == NULL ? NULL : l->scratch + worker * l->line_bytes;
   if (line == NULL) {
-    softmax_floats(simd, (float *)(void *)out, (const float *)(const void *)in, l->count, logarithm);
+    softmax_floats((float *)(void *)out, (const float *)(const void *)in, l->count, logarithm);
   } else if (ETUDE_HAS_DTYPE(ETUDE_DOUBLE) && l->in_dtype == ETUDE_DOUBLE) {
     etude_load_doubles(line, in, l->in_dtype, l->in_stride, l->count);
     softmax_doubles(line, l->count, logarithm);
     etude_store_doubles(out, l->out_dtype, l->out_stride, line, l->count);
   } else {
     etude_load_floats(line, in, l->in_dtype, l->in_stride, l->count);
-    softmax_floats(simd, line, line, l->count, logarithm);
+    softmax_floats(line, line, l->count, logarithm);
     etude_store_floats(out, l->out_dtype, l->out_stride, line, l->count);
   }
 }
@@ -138,7 +129,6 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   const etude_view *const views[2] = {&in_view, &out_view};
   etude_loop loop;
   etude_loop_over(&loop, views, 2);
-  if (!ETUDE_SMALL) l.simd = etude_simd_select();
   l.in = in->data;
   l.out = out->data;
   etude_loop_parallel(ctx, &loop, 8.0 * (double)l.count, line, &l);
