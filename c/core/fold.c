@@ -374,12 +374,14 @@ static void prepare_all(fold *f) {
   etude_method *method = f->a->method;
   const size_t told = method->scratch_need;
   etude_fusing fusing;
-  f->fusing = etude_fuse_begin(&fusing, f->a, f->written) ? &fusing : NULL;
+  etude_fuse_init(&fusing, f->a, f->written);
+  f->fusing = &fusing;
   prepare_calls(f);
-  const bool fused = f->fusing != NULL && fusing.any;
+  const bool fused = fusing.any;
   const bool good = is_affordable(method, told) && (!fused || place_fused(f, &fusing));
   if (!good && fused) etude_fuse_undo(&fusing);
-  if (f->fusing != NULL) etude_fuse_end(&fusing);
+  etude_fuse_end(&fusing);
+  f->fusing = NULL;
   if (good) return;
   forget_all(method);
   method->scratch_need = told;

@@ -12,14 +12,19 @@
 /* Rounds in which it is found out who is alike. */
 #define MOST_ROUNDS 32u
 
-bool etude_is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s) {
+/* What was written last, before a view is used first, to where it lies; NULL where nothing was. */
+static const etude_span *find_viewed(const etude_analysis *a, const etude_span *view) {
   const etude_span *found = NULL;
   for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
     const etude_span *other = &a->spans[i];
     if (other->writes == 0 || !etude_spans_overlap(view, other) || other->first >= view->used) continue;
     if (found == NULL || other->first >= found->first) found = other;
   }
-  return found == s;
+  return found;
+}
+
+bool etude_is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s) {
+  return find_viewed(a, view) == s;
 }
 
 /* ---- who makes and reads what ---- */
@@ -112,13 +117,10 @@ static bool fix_all(const etude_fusing *f) {
     if (s->buffer != ETUDE_NEVER && etude_program_shares(a->method->program, s->buffer)) f->uses[i].fixed = true;
     if (s->base != NULL) f->uses[s->base - a->spans].fixed = true;
     if (s->writes > 0 || s->is_input || !s->touched || s->buffer == ETUDE_NEVER || s->base != NULL) continue;
-    for (uint32_t k = 0; k < a->method->tensor_count; ++k) {
-      etude_span *under = &a->spans[k];
-      if (a->steps < a->method->tensor_count) return false;
-      if (under->writes == 0 || f->uses[k].fixed || !etude_spans_overlap(s, under)) continue;
-      a->steps -= a->method->tensor_count;
-      if (etude_is_view_of(a, s, under)) f->uses[k].fixed = true;
-    }
+    if (a->steps < a->method->tensor_count) return false;
+    a->steps -= a->method->tensor_count;
+    const etude_span *under = find_viewed(a, s);
+    if (under != NULL) f->uses[under - a->spans].fixed = true;
   }
   return true;
 }
@@ -134,12 +136,17 @@ static void copy_args(const etude_fusing *f, bool back) {
   }
 }
 
-bool etude_fuse_begin(etude_fusing *f, etude_analysis *a, const uint8_t *written) {
-  const etude_method *method = a->method;
-  size_t args = 0;
-  const etude_fusing none = {a, written, NULL, NULL, 0, false};
+void etude_fuse_init(etude_fusing *f, etude_analysis *a, const uint8_t *written) {
+  const etude_fusing none = {a, written, NULL, NULL, 0, false, false};
   *f = none;
-  if (a->jumps || method->instruction_count == 0) return false;
+}
+
+bool etude_fuse_begin(etude_fusing *f) {
+  const etude_method *method = f->a->method;
+  size_t args = 0;
+  if (f->begun) return f->uses != NULL;
+  f->begun = true;
+  if (f->a->jumps || method->instruction_count == 0) return false;
   for (uint32_t i = 0; i < method->instruction_count; ++i) args += method->instructions[i].arg_count;
   f->size = method->tensor_count * sizeof *f->uses + args * sizeof *f->args;
   f->uses = etude_alloc_zeros(&method->allocator, f->size, NULL);

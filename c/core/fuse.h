@@ -27,14 +27,17 @@ typedef struct etude_fusing {
   etude_value **args;     /* of all instructions, as they were */
   size_t size;            /* of the block that holds both */
   bool any;
+  bool begun;
 } etude_fusing;
 
 /* Does `view`, which no instruction makes, find at its place, for as long as it is used, what is written to `s`? Only
    without jumps. */
 bool etude_is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s);
 
-/* False, and nothing to free, where calls can't be fused. */
-bool etude_fuse_begin(etude_fusing *f, etude_analysis *a, const uint8_t *written);
+void etude_fuse_init(etude_fusing *f, etude_analysis *a, const uint8_t *written);
+/* To be called before what kernels call; what it finds out is found out once, and not at all where none of them asks. False
+   where calls can't be fused. */
+bool etude_fuse_begin(etude_fusing *f);
 /* Find dim orders and places of results; the bytes that they take together, SIZE_MAX if too many. */
 size_t etude_fuse_plan(etude_fusing *f);
 /* Give them these, in that much memory. */

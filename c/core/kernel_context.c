@@ -64,8 +64,8 @@ size_t etude_kernel_ask(const etude_kernel_context *ctx, etude_value *const *arg
 void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size) {
   size_t *asked = call_of(ctx)->asked;
   if (asked != NULL) {
-    *asked = size > SIZE_MAX / 4 || *asked > SIZE_MAX / 4 ? SIZE_MAX / 2
-                                                          : *asked + ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
+    const bool too_much = (size | *asked) > SIZE_MAX / 4; /* one of them is, as that is all ones */
+    *asked = too_much ? SIZE_MAX / 2 : *asked + ETUDE_ALIGN_UP(size, ETUDE_MEMORY_ALIGNMENT);
     return ETUDE_NO_DATA;
   }
   void *data = etude_method_scratch(call_of(ctx)->method, size);
@@ -111,25 +111,27 @@ static etude_instruction *own(const etude_kernel_context *ctx) {
   return &method->instructions[call_of(ctx)->instruction - method->instructions];
 }
 
+static bool can_fuse(const etude_kernel_context *ctx) {
+  return call_of(ctx)->fusing != NULL && etude_fuse_begin(call_of(ctx)->fusing);
+}
+
 bool etude_kernel_follower(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
   const etude_instruction *found;
-  return call_of(ctx)->fusing != NULL && etude_fuse_follower(call_of(ctx)->fusing, own(ctx), index, &found) &&
-         show(ctx, found, out);
+  return can_fuse(ctx) && etude_fuse_follower(call_of(ctx)->fusing, own(ctx), index, &found) && show(ctx, found, out);
 }
 
 bool etude_kernel_take_followers(etude_kernel_context *ctx, uint32_t count) {
-  return call_of(ctx)->fusing != NULL && etude_fuse_take(call_of(ctx)->fusing, own(ctx), count);
+  return can_fuse(ctx) && etude_fuse_take(call_of(ctx)->fusing, own(ctx), count);
 }
 
 bool etude_kernel_maker(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {
   const etude_instruction *found;
-  return call_of(ctx)->fusing != NULL && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) &&
-         show(ctx, found, out);
+  return can_fuse(ctx) && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) && show(ctx, found, out);
 }
 
 bool etude_kernel_take_maker(etude_kernel_context *ctx, uint32_t index, uint32_t argument) {
   const etude_instruction *found;
-  return call_of(ctx)->fusing != NULL && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) &&
+  return can_fuse(ctx) && etude_fuse_maker(call_of(ctx)->fusing, own(ctx), index, &found) &&
          argument < found->arg_count &&
          etude_fuse_replace(call_of(ctx)->fusing, own(ctx), index, found->args[argument]);
 }

@@ -61,6 +61,10 @@ size_t etude_conv_fold_size(const etude_conv *c, const etude_conv_after *after) 
 void etude_conv_fold(etude_conv *c, const etude_conv_after *after, void *memory) {
   const size_t channels = c->groups * c->out_channels, taps = etude_volume_positions(&c->weight);
   const size_t width = c->weight.sizes[2], height = c->weight.sizes[1];
+  const size_t *strides = c->weight.strides;
+  const bool planes =
+      strides[2] == 1 && strides[1] == width && (taps == width * height || strides[0] == width * height);
+  const bool dense = c->weight.channel == taps && (taps == 1 || planes);
   float *to = memory, *bias = to + fold_floats(c);
   if (after->mean == NULL) return;
   for (size_t oc = 0; oc < channels; ++oc) {
@@ -69,8 +73,10 @@ void etude_conv_fold(etude_conv *c, const etude_conv_after *after, void *memory)
     const double was = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
     bias[oc] =
         (float)((was - (double)parameter(after->mean, oc, 0.0f)) * factor + (double)parameter(after->bias, oc, 0.0f));
-    for (size_t ic = 0; ic < c->in_channels; ++ic) {
-      const float *from = (const float *)(const void *)c->weight.data + oc * c->weight.batch + ic * c->weight.channel;
+    const float *all = (const float *)(const void *)c->weight.data + oc * c->weight.batch;
+    for (size_t i = 0; dense && i < taps * c->in_channels; ++i) *to++ = (float)((double)all[i] * factor);
+    for (size_t ic = 0; !dense && ic < c->in_channels; ++ic) {
+      const float *from = all + ic * c->weight.channel;
       for (size_t tap = 0; tap < taps; ++tap) {
         const size_t column = tap % width, row = tap / width % height, plane = tap / width / height;
         *to++ = (float)((double)from[plane * c->weight.strides[0] + row * c->weight.strides[1] +
