@@ -112,10 +112,12 @@ def write_table(kernels: Iterable[Kernel], masks: Mapping[str, int]) -> str:
         linear = own.startswith("etude_linear_") if own else kernel.linear
         flags = "ETUDE_KERNEL_LINEAR" if linear else "ETUDE_KERNEL_ANY_ORDER" if own == "etude_convolution_traits" else "0"
         asked = "etude_kernel_ask" if own.startswith("etude_asked") or own in _PREPARED else "NULL"
-        prepare = f"ETUDE_SMALL ? 0 : {_PREPARED[own]}" if own in _PREPARED else "NULL"
+        prepare = f"TABLE_PREPARE({_PREPARED[own]})" if own in _PREPARED else "NULL"
         traits.append(f"    {{(uint32_t)sizeof(etude_kernel_traits), {flags}, UINT32_C(0x{masks[kernel.operator]:x}), 0, {asked}, {prepare}}},\n")
         rows.append(f'    {{"{kernel.operator}", {kernel.function}, &table_traits[{len(traits) - 1}]}},\n')
     return (
+        "#ifdef ETUDE_NO_FOLDING\n#define TABLE_PREPARE(function) NULL\n#else\n"
+        "#define TABLE_PREPARE(function) (ETUDE_SMALL ? NULL : function)\n#endif\n"
         f"static const etude_kernel_traits table_traits[] = {{\n{''.join(traits)}}};\n\n"
         f"static const etude_kernel portable_kernels[] = {{\n{''.join(rows)}}};\n"
     )
