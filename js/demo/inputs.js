@@ -148,7 +148,7 @@ function imageInput(info, image, changed) {
   const buttons = [element("label", { className: "button", textContent: "Picture…" }, file), range];
   if (image.channels === 1) {
     const { pad, clear } = drawingPad(seen, changed);
-    parts.unshift(pad);
+    parts.unshift(element("figure", {}, pad, element("figcaption", { textContent: "draw here" })));
     buttons.unshift(element("button", { type: "button", textContent: "Clear", onclick: () => (clear(), changed()) }));
   } else {
     const shade = seen.getContext("2d").createLinearGradient(0, 0, image.width, image.height);
