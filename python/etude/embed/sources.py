@@ -5,25 +5,30 @@ A path is relative to the repository: "c/core/plan.c", "include/etude/base.h".
 
 from __future__ import annotations
 
+import bz2
 import functools
-import io
-import tarfile
 from importlib import resources
+from pathlib import Path
 
+from etude.config import get_include
 from etude.embed.table import Kernel, read_table
 
-_ARCHIVE = "sources.tar.bz2"
+#: What python/pack_sources.py writes.
+_ARCHIVE = "sources.bz2"
+
 
 @functools.cache
 def read_sources() -> dict[str, str]:
     """The text of every file of the core, of compute, of the kernels and of XnnpackBackend, and of the public headers."""
-    packed = resources.files(__package__).joinpath(_ARCHIVE).read_bytes()
     texts = {}
-    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:bz2") as archive:
-        for member in archive:
-            file = archive.extractfile(member)
-            if file is not None:
-                texts[member.name] = file.read().decode()
+    packed = bz2.decompress(resources.files(__package__).joinpath(_ARCHIVE).read_bytes())
+    at = 0
+    while at < len(packed):
+        start = packed.index(b"\n", at) + 1
+        length, path = packed[at : start - 1].decode().split(" ", 1)
+        at = start + int(length)
+        texts[path] = packed[start:at].decode()
+    texts |= {f"include/etude/{path.name}": path.read_text("utf-8") for path in sorted(Path(get_include(), "etude").glob("*.h"))}
     return texts
 
 
