@@ -266,13 +266,25 @@ bool etude_fuse_take(etude_fusing *f, etude_instruction *head, uint32_t count) {
 
 /* ---- calls that make arguments ---- */
 
+/* Does an argument of `maker` last until `call` runs, or can it be made to? */
+static bool lasts(const etude_fusing *f, const etude_value *value, const etude_instruction *maker) {
+  const etude_use *use = use_of(f, value);
+  const etude_span *s = etude_span_of(f->a, value);
+  if (!is_there(f, value, maker)) return false;
+  if (use == NULL || (value->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0) return true;
+  return s->is_input ? !s->reused : !use->fixed;
+}
+
 bool etude_fuse_maker(const etude_fusing *f, const etude_instruction *call, uint32_t index,
                       const etude_instruction **out) {
   const etude_value *value = index < call->arg_count ? call->args[index] : NULL;
   const etude_span *s = etude_span_of(f->a, value);
   if (s == NULL || s->writes != 1 || s->is_input || s->first == 0) return false;
   const etude_instruction *maker = &f->a->method->instructions[s->first - 1];
-  if (maker->kind != ETUDE_KERNEL_CALL || maker->copies || maker->taken != 0 || result_of(maker) != value) return false;
+  if (maker->kind != ETUDE_KERNEL_CALL || maker->copies || maker->folded || result_of(maker) != value) return false;
+  for (uint32_t i = 0; i < maker->arg_count; ++i) {
+    if (maker->args[i] != value && !lasts(f, maker->args[i], maker)) return false;
+  }
   *out = maker;
   return true;
 }
@@ -280,19 +292,18 @@ bool etude_fuse_maker(const etude_fusing *f, const etude_instruction *call, uint
 /* `instead` is an argument of the call that makes argument `index`. */
 bool etude_fuse_replace(etude_fusing *f, etude_instruction *call, uint32_t index, etude_value *instead) {
   const etude_instruction *found;
-  if (!etude_fuse_maker(f, call, index, &found)) return false;
+  etude_use *use = use_of(f, instead);
+  if (use == NULL || !etude_fuse_maker(f, call, index, &found)) return false;
   etude_instruction *maker = &f->a->method->instructions[number_of(f, found)];
-  etude_use *old = use_of(f, call->args[index]), *use = use_of(f, instead);
-  if (use == NULL || !is_there(f, instead, maker)) return false;
-  const bool constant = (instead->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
+  etude_use *old = use_of(f, call->args[index]);
   const etude_span *s = etude_span_of(f->a, instead);
-  if (!constant && (use->fixed && !(s->is_input && !s->reused))) return false;
-  if (!constant && !s->is_input) use->placed = true;
+  const bool stays = (instead->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0 || s->is_input;
+  if (!stays) use->placed = true;
   use->reads++;
   use->reader = number_of(f, call) + 1;
   call->args[index] = instead;
   f->any = true;
-  if (--old->reads > 0 || maker->folded || old->fixed) return true;
+  if (--old->reads > 0 || old->fixed) return true;
   maker->folded = true;
   maker->taken = number_of(f, call) + 1;
   old->dropped = true;

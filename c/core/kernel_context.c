@@ -147,11 +147,6 @@ const void *etude_kernel_kept(const etude_kernel_context *ctx) {
   return NULL;
 }
 
-void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index) {
-  (void)ctx;
-  (void)index;
-}
-
 const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
                                 etude_value *const **out_args, uint32_t *out_arg_count) {
   (void)ctx;

@@ -101,7 +101,9 @@ void etude_byte_weights_prepare(etude_kernel_context *ctx, etude_value *const *a
                                         : (float)etude_element_double(d.scales->data, d.scales->scalar_type,
                                                                       i * (size_t)d.scales->strides[0]);
   }
+#ifndef ETUDE_NO_FOLDING
   etude_kernel_replace(ctx, index);
+#endif
 }
 
 etude_status etude_byte_weights_get(etude_kernel_context *ctx, etude_value *const *args, uint32_t index,

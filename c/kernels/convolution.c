@@ -4,7 +4,7 @@
  * Every size and step comes from a file: they are bounded here so that positions, computed in 64 bits, cannot overflow.
  */
 #include "compute/floats.h"
-#include "convolution_fused.h"
+#include "convolution_bytes.h"
 #include "dtype.h"
 #include "strided.h"
 
@@ -113,20 +113,6 @@ static etude_status size_out(etude_kernel_context *ctx, const etude_tensor *in, 
   return ETUDE_OK;
 }
 
-etude_volume etude_volume_of(const etude_tensor *tensor) {
-  etude_volume v;
-  memset(&v, 0, sizeof v);
-  v.data = tensor->data;
-  v.batch = (size_t)tensor->strides[0];
-  v.channel = (size_t)tensor->strides[1];
-  for (uint32_t d = 0; d < 3; ++d) v.sizes[d] = 1;
-  for (uint32_t d = 2; d < tensor->rank; ++d) {
-    v.sizes[3u - tensor->rank + d] = (size_t)tensor->sizes[d];
-    v.strides[3u - tensor->rank + d] = (size_t)tensor->strides[d];
-  }
-  return v;
-}
-
 etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *args, uint32_t first,
                                  const etude_tensor *in, const etude_tensor *weight, const etude_tensor *bias,
                                  const etude_tensor *out, etude_conv *c, int64_t out_sizes[5]) {
@@ -233,38 +219,9 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_conv *c) {
   return ETUDE_OK;
 }
 
-static void turn_volume(etude_volume *v) {
-  for (uint32_t d = 2; d > 0; --d) {
-    v->sizes[d] = v->sizes[d - 1];
-    v->strides[d] = v->strides[d - 1];
-  }
-  v->sizes[0] = 1;
-  v->strides[0] = 0;
-}
-
-static void turn_steps(int64_t steps[3], int64_t none) {
-  steps[2] = steps[1];
-  steps[1] = steps[0];
-  steps[0] = none;
-}
-
-/* Columns that nothing happens to would make rows of one element: the dimension before is as good a row. */
-static void turn(etude_conv *c) {
-  const bool still = c->in.sizes[2] == 1 && c->weight.sizes[2] == 1 && c->out.sizes[2] == 1 && c->padding[2] == 0;
-  if (!still || c->in.sizes[1] == 1) return;
-  turn_volume(&c->in);
-  turn_volume(&c->weight);
-  turn_volume(&c->out);
-  turn_volume(&c->add);
-  turn_steps(c->stride, 1);
-  turn_steps(c->padding, 0);
-  turn_steps(c->dilation, 1);
-  turn_steps(c->output_padding, 0);
-}
-
 static etude_status run(etude_kernel_context *ctx, etude_conv *c, const etude_conv_kept *kept) {
   bool done = false;
-  turn(c);
+  etude_conv_turn(c);
   if (!ETUDE_SMALL && c->dtype != ETUDE_DOUBLE && !c->whole) {
     if (kept != NULL) TRY(etude_conv_image(ctx, c, etude_conv_packed(kept), kept->fused, &done));
     if (!done) TRY(etude_conv_depthwise(ctx, c, &done));
@@ -276,12 +233,34 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c, const etude_co
   return done ? ETUDE_OK : run_plain(ctx, c);
 }
 
+#ifndef ETUDE_NO_FOLDING
+/* Of int8, prepared: the weight and the bias, which are floats, stand packed, and the former has no data any more. */
+static etude_status run_bytes(etude_kernel_context *ctx, etude_value *const *args, const etude_conv_kept *kept) {
+  etude_tensor as_bytes = *args[1]->as.tensor;
+  etude_tensor *in, *out;
+  int64_t sizes[5];
+  etude_conv c;
+  TRY(etude_arg_tensor(ctx, args, 0, &in));
+  TRY(etude_arg_out(ctx, args, 9, &out));
+  as_bytes.scalar_type = ETUDE_CHAR;
+  TRY(etude_conv_describe(ctx, args, 3, in, &as_bytes, NULL, out, &c, sizes));
+  TRY(etude_out_resize(ctx, out, sizes, in->rank));
+  c.out = etude_volume_of(out);
+  etude_conv_turn(&c);
+  return etude_conv_bytes(ctx, &c, kept);
+}
+#endif
+
 KERNEL(etude_aten_convolution_out) {
   const etude_conv_kept *kept = etude_kernel_kept(ctx);
   etude_tensor *in, *weight, *bias, *out;
   int64_t sizes[5];
   etude_conv c;
   TRY(etude_arg_count(ctx, arg_count, 11));
+  if (kept != NULL && kept->unused) kept = NULL;
+#ifndef ETUDE_NO_FOLDING
+  if (kept != NULL && kept->bytes) return run_bytes(ctx, args, kept);
+#endif
   TRY(etude_arg_tensor(ctx, args, 0, &in));
   TRY(etude_arg_tensor(ctx, args, 1, &weight));
   TRY(etude_arg_tensor_or_none(ctx, args, 2, &bias));
@@ -325,9 +304,9 @@ void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *ar
   etude_conv_after after;
   etude_tensor *out;
   etude_conv c;
-  if (!describe_constant(ctx, args, arg_count, &c, &out)) return;
+  if (!describe_constant(ctx, args, arg_count, &c, &out) || etude_conv_bytes_prepare(ctx, args, &c)) return;
   etude_conv_read_after(ctx, out, c.transposed ? 0 : UINT32_MAX, &after);
-  turn(&c);
+  etude_conv_turn(&c);
   const size_t size = etude_conv_image_packed_size(&c, workers), folded = etude_conv_fold_size(&c, &after);
   if (size == 0 || (!etude_conv_is_depthwise(&c) && etude_conv_has_planes(&c))) return;
   void *memory = folded == 0 ? NULL : etude_kernel_scratch(ctx, folded);
@@ -336,6 +315,7 @@ void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *ar
   if (kept == NULL) return;
   while (!etude_kernel_take_followers(ctx, after.count)) etude_conv_read_after(ctx, out, after.count - 1, &after);
   etude_conv_fold(&c, &after, memory);
+  memset(kept, 0, sizeof *kept);
   kept->fused = after.count > 0;
   kept->add = after.add;
   kept->low = after.low;

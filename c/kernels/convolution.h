@@ -87,6 +87,9 @@ etude_status etude_conv_describe(etude_kernel_context *ctx, etude_value *const *
                                  const etude_tensor *out, etude_conv *c, int64_t out_sizes[5]);
 etude_volume etude_volume_of(const etude_tensor *tensor);
 
+/* Columns that nothing happens to would make rows of one element: the dimension before is made the columns. */
+void etude_conv_turn(etude_conv *c);
+
 /* Is it one of those that etude_conv_depthwise or etude_conv_planes computes? */
 bool etude_conv_is_depthwise(const etude_conv *c);
 bool etude_conv_has_planes(const etude_conv *c);

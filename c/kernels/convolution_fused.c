@@ -108,27 +108,24 @@ static bool read_add(const etude_kernel_neighbour *call, const etude_tensor *cha
   return true;
 }
 
-/* Bounds at arguments `low` and `high`, 0 = none. */
-static bool read_bounds(const etude_kernel_neighbour *call, uint32_t low, uint32_t high, etude_conv_after *after) {
-  double bounds[2] = {-(double)etude_infinity(), (double)etude_infinity()};
-  if (low != 0 && call->args[low]->tag != ETUDE_VALUE_NONE && !is_number(call->args[low], &bounds[0])) return false;
-  if (high != 0 && call->args[high]->tag != ETUDE_VALUE_NONE && !is_number(call->args[high], &bounds[1])) return false;
-  if (!(bounds[0] <= bounds[1])) return false;
-  after->low = (float)bounds[0];
-  after->high = (float)bounds[1];
-  return true;
-}
-
-static bool read_clamp(const etude_kernel_neighbour *call, const etude_tensor *out, etude_conv_after *after) {
+bool etude_conv_is_clamp(const etude_kernel_neighbour *call, const etude_tensor *out, float *low, float *high) {
   const uint32_t count = call->arg_count;
+  double bounds[2] = {-(double)etude_infinity(), (double)etude_infinity()};
   if (count < 3 || !is_like(tensor_of(call->args[count - 1]), out)) return false;
   if (strcmp(call->name, "aten::relu.out") == 0 && count == 3) {
-    after->low = 0.0f;
-    return true;
+    bounds[0] = 0.0;
+  } else if ((strcmp(call->name, "aten::hardtanh.out") == 0 || strcmp(call->name, "aten::clamp.out") == 0) &&
+             count == 5) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      if (call->args[1 + i]->tag != ETUDE_VALUE_NONE && !is_number(call->args[1 + i], &bounds[i])) return false;
+    }
+  } else {
+    return false;
   }
-  if (strcmp(call->name, "aten::hardtanh.out") == 0 && count == 5) return read_bounds(call, 1, 2, after);
-  if (strcmp(call->name, "aten::clamp.out") == 0 && count == 5) return read_bounds(call, 1, 2, after);
-  return false;
+  if (!(bounds[0] <= bounds[1])) return false;
+  *low = (float)bounds[0];
+  *high = (float)bounds[1];
+  return true;
 }
 
 void etude_conv_read_after(etude_kernel_context *ctx, const etude_tensor *out, uint32_t most, etude_conv_after *after) {
@@ -146,7 +143,7 @@ void etude_conv_read_after(etude_kernel_context *ctx, const etude_tensor *out, u
       known = read_add(&call, chain, out, after);
       if (known) chain = call.args[3]->as.tensor;
     } else {
-      known = last = read_clamp(&call, out, after);
+      known = last = etude_conv_is_clamp(&call, out, &after->low, &after->high);
     }
     if (!known) return;
     after->count++;

@@ -8,9 +8,12 @@
 
 /* Stands before the packed weights. */
 typedef struct etude_conv_kept {
+  bool unused;             /* it was not to be: as if nothing had been kept */
   bool fused;              /* with calls that follow */
+  bool bytes;              /* of int8, in whole numbers: convolution_bytes.h */
   const etude_tensor *add; /* of the output's sizes; NULL = none */
   float low, high;
+  int32_t zero, least, most; /* of bytes: zero point and bounds of the result */
 } etude_conv_kept;
 
 /* Bytes from it to the weights. */
@@ -31,6 +34,9 @@ typedef struct etude_conv_after {
 
 /* At most `most` of them. `out` has the sizes of the result. */
 void etude_conv_read_after(etude_kernel_context *ctx, const etude_tensor *out, uint32_t most, etude_conv_after *after);
+
+/* Is the call a clamp of tensors like `out`? Then the bounds. */
+bool etude_conv_is_clamp(const etude_kernel_neighbour *call, const etude_tensor *out, float *low, float *high);
 
 /* Bytes of memory to fold a batch norm into weights. */
 size_t etude_conv_fold_size(const etude_conv *c, const etude_conv_after *after);

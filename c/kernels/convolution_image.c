@@ -20,6 +20,52 @@
 /* Pixels and floats that are worth a task. */
 #define TASK_FLOATS 32768u
 
+/* ---- volumes ---- */
+
+etude_volume etude_volume_of(const etude_tensor *tensor) {
+  etude_volume v;
+  memset(&v, 0, sizeof v);
+  v.data = tensor->data;
+  v.batch = (size_t)tensor->strides[0];
+  v.channel = (size_t)tensor->strides[1];
+  for (uint32_t d = 0; d < 3; ++d) v.sizes[d] = 1;
+  for (uint32_t d = 2; d < tensor->rank; ++d) {
+    v.sizes[3u - tensor->rank + d] = (size_t)tensor->sizes[d];
+    v.strides[3u - tensor->rank + d] = (size_t)tensor->strides[d];
+  }
+  return v;
+}
+
+static void turn_volume(etude_volume *v) {
+  for (uint32_t d = 2; d > 0; --d) {
+    v->sizes[d] = v->sizes[d - 1];
+    v->strides[d] = v->strides[d - 1];
+  }
+  v->sizes[0] = 1;
+  v->strides[0] = 0;
+}
+
+static void turn_steps(int64_t steps[3], int64_t none) {
+  steps[2] = steps[1];
+  steps[1] = steps[0];
+  steps[0] = none;
+}
+
+void etude_conv_turn(etude_conv *c) {
+  const bool still = c->in.sizes[2] == 1 && c->weight.sizes[2] == 1 && c->out.sizes[2] == 1 && c->padding[2] == 0;
+  if (!still || c->in.sizes[1] == 1) return;
+  turn_volume(&c->in);
+  turn_volume(&c->weight);
+  turn_volume(&c->out);
+  turn_volume(&c->add);
+  turn_steps(c->stride, 1);
+  turn_steps(c->padding, 0);
+  turn_steps(c->dilation, 1);
+  turn_steps(c->output_padding, 0);
+}
+
+/* ---- which it can be ---- */
+
 bool etude_conv_has_image(const etude_conv *c) {
   return c->dtype == ETUDE_FLOAT && etude_is_image(&c->in) && etude_is_image(&c->out) && etude_is_image(&c->weight) &&
          c->padding[0] == 0 && c->output_padding[0] == 0;

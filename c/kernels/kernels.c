@@ -45,6 +45,15 @@ const etude_kernel_traits etude_convolution_traits = {(uint32_t)sizeof(etude_ker
                                                       0,
                                                       etude_kernel_ask,
                                                       ETUDE_CONVOLUTION_PREPARE};
+/* Of those that don't mind dim orders: elementwise ones, and ones that read what they are given. */
+#define ALIKE_TRAITS(name, dtypes)                                                                                 \
+  const etude_kernel_traits etude_linear_##name##_alike = {                                                        \
+      (uint32_t)sizeof(etude_kernel_traits), ETUDE_KERNEL_LINEAR | ETUDE_KERNEL_ONE_ORDER, dtypes, 0, NULL, NULL};
+ALIKE_TRAITS(reals, REALS)
+ALIKE_TRAITS(numbers, NUMBERS)
+ALIKE_TRAITS(quantised, 0)
+const etude_kernel_traits etude_of_numbers_in_any_order = {
+    (uint32_t)sizeof(etude_kernel_traits), ETUDE_KERNEL_ANY_ORDER, NUMBERS, 0, NULL, NULL};
 #define PRODUCT_TRAITS(name)                                                                           \
   const etude_kernel_traits etude_product_##name = {                                                   \
       (uint32_t)sizeof(etude_kernel_traits), 0, NUMBERS, 0, etude_kernel_ask, etude_##name##_prepare};

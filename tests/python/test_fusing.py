@@ -205,3 +205,80 @@ def test_a_view_over_a_result_stays():
         return [-y.reshape(2, -1), -y]
 
     check(build, truth, ["convolution", "relu", "neg", "neg"])
+
+
+# ---- int8 ----
+
+
+def quantise(x, scale, zero):
+    return np.clip(np.rint(x / scale) + zero, -128, 127).astype(np.int8)
+
+
+def call_quantise(m, x, scale, zero):
+    return m.call("quantized_decomposed::quantize_per_tensor.out", x, scale, zero, -128, 127, "int8")
+
+
+def call_dequantise(m, q, scale, zero):
+    return m.call("quantized_decomposed::dequantize_per_tensor.out", q, scale, zero, -128, 127, "int8")
+
+
+class Layer:
+    """A convolution by weights of int8, with a scale for each channel: what it is of numbers, and of calls."""
+
+    def __init__(self, kind, grid, clamp=None):
+        weights, *self.steps = KINDS[kind]
+        self.kind, self.grid, self.clamp, self.bias = kind, grid, clamp, normal(CHANNELS)
+        self.scales = np.abs(weights).max((1, 2, 3)) / 127
+        self.weights = np.rint(weights / self.scales[:, None, None, None]).astype(np.int8)
+
+    def call(self, m, q, grid, *, twice):
+        """From int8 to int8; with `twice` the clamp stands between a dequantize and a quantize of its own."""
+        zeros = m.constant(np.zeros(CHANNELS, np.int64))
+        w = m.call("quantized_decomposed::dequantize_per_channel.out",
+                   m.constant(self.weights), m.constant(self.scales), zeros, 0, -127, 127, "int8")  # fmt: skip
+        stride, padding, groups = self.steps
+        y = m.call("aten::convolution.out", call_dequantise(m, q, *grid), w, m.constant(self.bias),
+                   [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups)  # fmt: skip
+        if self.clamp is not None and twice:
+            y = call_dequantise(m, call_quantise(m, y, *self.grid), *self.grid)
+        if self.clamp is not None:
+            y = m.call("aten::hardtanh.out", y, *self.clamp)
+        return call_quantise(m, y, *self.grid)
+
+    def truth(self, q, grid):
+        x = (q.astype(np.float64) - grid[1]) * grid[0]
+        y = convolve(x, self.weights * self.scales[:, None, None, None].astype(np.float64), *self.steps) + self.bias[:, None, None]
+        return quantise(y if self.clamp is None else np.clip(y, *self.clamp), *self.grid)
+
+
+IN = (0.03, -7)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_int8(kind, twice):
+    """Two layers and what is added to the first; results are within one step of int8, and nearly all the same."""
+    first, second = Layer(kind, (0.02, -120), (0.0, 3.0)), Layer("1x1", (0.035, 4))
+    b = ProgramBuilder()
+    m = b.method("forward")
+    q = call_quantise(m, m.input(np.float32, X.shape), *IN)
+    one = first.call(m, q, IN, twice=twice)
+    two = second.call(m, one, first.grid, twice=twice)
+    both = m.call("aten::add.out", call_dequantise(m, one, *first.grid), call_dequantise(m, two, *second.grid))
+    m.output(call_quantise(m, both, 0.08, 1), negated(m, call_dequantise(m, two, *second.grid)))
+    loaded = etude.load(b.to_bytes())
+    method = loaded.load_method("forward", fresh=True)
+    names = []
+    for x in (X, -X):
+        y = first.truth(quantise(x, *IN), IN)
+        z = second.truth(y, first.grid)
+        for made in (method, loaded.load_method("forward", constant_limit=0, fresh=True)):
+            sums, got = made(x)
+            steps = np.abs(-got / second.grid[0] + second.grid[1] - z)
+            assert steps.max() < 1.01 and (steps > 0.5).mean() < 0.01
+            wanted = quantise((y + 120.0) * 0.02 + (z - 4.0) * 0.035, 0.08, 1)
+            assert np.abs(sums.astype(int) - wanted).max() <= 1
+    with method.trace(lambda event: names.append(event.name) if event.moment == "after" else None):
+        method(X)
+    assert names.count("aten::convolution.out") == 2
+    assert len(names) == 9  # a quantize before and after, three dequantizes, an addition and a negation

@@ -24,7 +24,7 @@ DTYPES = {
 
 #: Traits of kernels that prepare constant arguments, and the function that does.
 _PREPARED = {
-    "etude_convolution_traits": "etude_convolution_prepare",
+    "etude_convolution_traits": "ETUDE_CONVOLUTION_PREPARE",
     "etude_product_addmm": "etude_addmm_prepare",
     "etude_product_linear": "etude_linear_prepare",
     "etude_product_mm": "etude_mm_prepare",
