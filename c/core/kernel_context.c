@@ -121,7 +121,7 @@ bool etude_kernel_follower(const etude_kernel_context *ctx, uint32_t index, etud
 }
 
 bool etude_kernel_take_followers(etude_kernel_context *ctx, uint32_t count) {
-  return can_fuse(ctx) && etude_fuse_take(call_of(ctx)->fusing, own(ctx), count);
+  return count == 0 || (can_fuse(ctx) && etude_fuse_take(call_of(ctx)->fusing, own(ctx), count));
 }
 
 bool etude_kernel_maker(const etude_kernel_context *ctx, uint32_t index, etude_kernel_neighbour *out) {

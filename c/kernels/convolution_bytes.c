@@ -126,8 +126,8 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
   if (strcmp(name, "quantized_decomposed::dequantize_per_channel.out") == 0 && count == 10) {
     w->scales = tensor_at(args, 1);
     if (!is_there(w->scales) || w->scales->scalar_type != ETUDE_FLOAT || w->scales->rank != 1 ||
-        w->scales->sizes[0] != weight->sizes[0] || !are_zero(tensor_at(args, 2)) ||
-        args[3]->tag != ETUDE_VALUE_INT || args[3]->as.int_value != 0)
+        w->scales->sizes[0] != weight->sizes[0] || !are_zero(tensor_at(args, 2)) || args[3]->tag != ETUDE_VALUE_INT ||
+        args[3]->as.int_value != 0)
       return false;
   } else if (strcmp(name, "quantized_decomposed::dequantize_per_tensor.out") == 0 && count == 9) {
     grid g;
@@ -145,9 +145,8 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
 static void scale_all(const etude_conv *c, const int8_weights *w, const grid *x, const grid *y, float *scales,
                       int32_t *bias) {
   for (size_t oc = 0; oc < c->groups * c->out_channels; ++oc) {
-    const double of = w->scales == NULL
-                          ? w->scale
-                          : (double)((const float *)w->scales->data)[oc * (size_t)w->scales->strides[0]];
+    const double of =
+        w->scales == NULL ? w->scale : (double)((const float *)w->scales->data)[oc * (size_t)w->scales->strides[0]];
     const double b = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
     scales[oc] = (float)(x->scale * of / y->scale);
     bias[oc] = of > 0 ? (int32_t)clamped(nearbyint(b / (x->scale * of)), -INT32_MAX, INT32_MAX) : 0;
@@ -181,14 +180,8 @@ bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *arg
   if (!etude_kernel_take_maker(ctx, 0, 0)) return true;
   int32_t *bias = (int32_t *)(void *)(scales + channels);
   scale_all(c, &w, &x, &follows.y, scales, bias);
-  const etude_weights weights = {w.q->data,
-                                 b.weight.batch,
-                                 b.weight.channel,
-                                 b.weight.strides[2],
-                                 bias,
-                                 scales,
-                                 NULL,
-                                 (int32_t)x.zero};
+  const etude_weights weights = {w.q->data, b.weight.batch, b.weight.channel, b.weight.strides[2], bias,
+                                 scales,    NULL,           (int32_t)x.zero};
   etude_convolution_pack(&v, (char *)kept + ETUDE_CONV_HEAD, &weights, 0, 1);
   etude_kernel_replace(ctx, 1);
   kept->unused = false;

@@ -207,6 +207,21 @@ def test_a_view_over_a_result_stays():
     check(build, truth, ["convolution", "relu", "neg", "neg"])
 
 
+def test_methods_with_jumps_fuse_nothing():
+    """Where calls may run in any order, each runs as it stands, and weights are packed all the same."""
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x, again = m.input(np.float32, X.shape), m.input("bool", ())
+    y = call_convolution(m, x, "3x3")
+    end = m.label()
+    m.jump_if_false(again, end)
+    m.place(end)
+    m.output(m.call("aten::relu.out", y))
+    method = etude.load(b.to_bytes()).load_method("forward", constant_limit=1 << 24)
+    got = method(X, np.array(True))[0]
+    np.testing.assert_allclose(got, np.maximum(convolve(X, *KINDS["3x3"]), 0), rtol=1e-4, atol=1e-4)
+
+
 # ---- int8 ----
 
 
