@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("c/core", "c/compute", "c/kernels", "c/backends/xnnpack")
+#: Loops for instruction sets of larger processors.
+LEFT_OUT = {f"tile_{name}" for name in ("avx2.c", "avx512.c", "int8.inc", "neon.c", "wasm.c")}
 ENDINGS = {".c", ".h", ".inc"}
 
 
@@ -18,7 +20,7 @@ def main() -> None:
     """Write the archive."""
     root, target = Path(sys.argv[1]), Path(sys.argv[2])
     packed = bytearray()
-    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in ENDINGS):
+    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in ENDINGS and path.name not in LEFT_OUT):
         data = path.read_bytes()
         packed += f"{len(data)} {path.relative_to(root).as_posix()}\n".encode() + data
     target.write_bytes(bz2.compress(packed))

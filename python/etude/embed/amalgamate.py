@@ -32,8 +32,6 @@ _MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
 _SHARED = re.compile(r"^(?!static|typedef|struct|union|enum|extern|return|else)[a-z_]\w*(?:\s+\w+)*[\s*]+(etude_\w+)\(", re.MULTILINE)
 _WORD = re.compile(r"\b[a-zA-Z_]\w*\b")
 _PUBLIC = "include/etude/"
-#: Loops for instruction sets of larger processors.
-_VARIANTS = {f"c/compute/tile_{name}.c" for name in ("avx2", "avx512", "neon", "wasm")}
 #: Headers of the C library: these come first, whoever asks for them.
 _SYSTEM = ("float.h", "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "string.h")
 _NOT_EMBEDDED = (f"{_PUBLIC}host.h", f"{_PUBLIC}plugin.h")
@@ -123,7 +121,7 @@ def _used_files(path: str) -> frozenset[str]:
             bodies += re.sub(r"^(?:extern const |\w[^\n{]*\betude_\w+\()[^{;]*;", "", _without_comments(sources[header]), flags=re.MULTILINE)
     places = _definers()
     found = {file for word in set(_WORD.findall(bodies)) for file in places.get(word, ())}
-    return frozenset(file for file in found if not file.startswith("c/core/") and file not in _VARIANTS)
+    return frozenset(file for file in found if not file.startswith("c/core/"))
 
 
 def _without_comments(text: str) -> str:
