@@ -50,6 +50,8 @@ ETUDE_INLINE vec4 max_of_4(vec4 a, vec4 b) {
 #define VEC_LOAD(from) _mm512_loadu_ps(from)
 #define VEC_STORE(to, value) _mm512_storeu_ps(to, value)
 #define VEC_ZERO _mm512_setzero_ps()
+#define VEC_SUM(value) _mm512_reduce_add_ps(value)
+#define VEC_LARGEST(value) _mm512_reduce_max_ps(value)
 #define VEC_MAX(a, b) _mm512_max_ps(a, b)
 #define LANES 16
 #define vec __m512
