@@ -20,7 +20,8 @@ def main() -> None:
     """Write the archive."""
     root, target = Path(sys.argv[1]), Path(sys.argv[2])
     packed = bytearray()
-    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in ENDINGS and path.name not in LEFT_OUT):
+    paths = [path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in ENDINGS]
+    for path in sorted(path for path in paths if path.name not in LEFT_OUT):
         data = path.read_bytes()
         packed += f"{len(data)} {path.relative_to(root).as_posix()}\n".encode() + data
     target.write_bytes(bz2.compress(packed))
