@@ -23,6 +23,7 @@ typedef struct window {
 struct pool {
   const etude_tensor *in, *out, *indices;                /* indices: of max_pool, else NULL */
   window (*place)(const pool *p, uint32_t d, int64_t o); /* window of output position o */
+  uint32_t axes[2]; /* dimensions of the tensors that are the rows and the columns of a plane */
   int64_t in_sizes[2], out_sizes[2];
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   bool include_padding;
@@ -233,9 +234,9 @@ static void *element(const etude_tensor *tensor, size_t index) {
 }
 
 /* The place of output row `oh` in the plane that starts at `start`, and the stride along it. */
-static void *out_row(const etude_tensor *tensor, int64_t start, int64_t oh, size_t *stride) {
-  *stride = (size_t)tensor->strides[tensor->rank - 1];
-  return element(tensor, (size_t)(start + oh * tensor->strides[tensor->rank - 2]));
+static void *out_row(const pool *p, const etude_tensor *tensor, int64_t start, int64_t oh, size_t *stride) {
+  *stride = (size_t)tensor->strides[p->axes[1]];
+  return element(tensor, (size_t)(start + oh * tensor->strides[p->axes[0]]));
 }
 
 static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
@@ -254,7 +255,7 @@ static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
     from.rank = 2;
     for (uint32_t d = 0; d < 2; ++d) {
       from.sizes[d] = p->in_sizes[d];
-      from.strides[d] = in->strides[in->rank - 2u + d];
+      from.strides[d] = in->strides[p->axes[d]];
     }
     etude_view_dense(&to, from.sizes, 2);
     etude_view_convert(r->plane, p->compute, &to, plane, in->scalar_type, &from);
@@ -263,14 +264,14 @@ static void pool_plane(void *arg, const etude_cursor *at, size_t worker) {
   for (int64_t oh = 0; oh < p->out_sizes[0]; ++oh) {
     pool_row(p, plane, oh, r);
     if (p->progress != NULL && p->progress->status != ETUDE_OK) return;
-    void *values = out_row(p->out, at->offset[1], oh, &stride);
+    void *values = out_row(p, p->out, at->offset[1], oh, &stride);
     if (CONVERTS || READS(ETUDE_DOUBLE) || READS(ETUDE_LONG)) {
       etude_dtype_convert(values, p->out->scalar_type, stride, r->values, p->compute, 1, (size_t)p->out_sizes[1]);
     } else {
       etude_store_floats(values, ETUDE_FLOAT, stride, r->values, (size_t)p->out_sizes[1]);
     }
     if (p->indices == NULL) continue;
-    void *indices = out_row(p->indices, at->offset[2], oh, &stride);
+    void *indices = out_row(p, p->indices, at->offset[2], oh, &stride);
     etude_store_ints(indices, ETUDE_LONG, stride, r->indices, (size_t)p->out_sizes[1]);
   }
 }
@@ -283,6 +284,27 @@ static etude_view leading(const etude_tensor *tensor) {
   return view;
 }
 
+static void swap(int64_t pair[2]) {
+  const int64_t first = pair[0];
+  pair[0] = pair[1];
+  pair[1] = first;
+}
+
+/* Rows and columns of the planes. Those of one column, that windows one wide go over, are taken as planes of one row, which
+   has the same places: a row of many outputs costs less than many rows of one. */
+static void choose_axes(pool *p) {
+  const bool column = p->place == sliding_window && p->in_sizes[1] == 1 && p->kernel[1] == 1;
+  p->axes[0] = p->in->rank - (column ? 1u : 2u);
+  p->axes[1] = p->in->rank - (column ? 2u : 1u);
+  if (!column) return;
+  swap(p->in_sizes);
+  swap(p->out_sizes);
+  swap(p->kernel);
+  swap(p->stride);
+  swap(p->padding);
+  swap(p->dilation);
+}
+
 static size_t round_64(uint64_t size) { return ((size_t)size + 63) & ~(size_t)63; }
 
 static etude_status find_room(etude_kernel_context *ctx, pool *p) {
@@ -292,8 +314,8 @@ static etude_status find_room(etude_kernel_context *ctx, pool *p) {
   const uint64_t plane = (uint64_t)p->in_sizes[0] * (uint64_t)p->in_sizes[1];
   if (plane > SIZE_MAX / 64 || (uint64_t)p->out_sizes[1] > SIZE_MAX / 64)
     return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "images of %T are too large", in);
-  p->row = (size_t)(converted ? p->in_sizes[1] : in->strides[in->rank - 2]);
-  p->column = converted ? 1 : (size_t)in->strides[in->rank - 1];
+  p->row = (size_t)(converted ? p->in_sizes[1] : in->strides[p->axes[0]]);
+  p->column = converted ? 1 : (size_t)in->strides[p->axes[1]];
   p->values_at = 0;
   p->indices_at = round_64((uint64_t)p->out_sizes[1] * size);
   p->plane_at = p->indices_at + (p->indices != NULL ? round_64((uint64_t)p->out_sizes[1] * sizeof(int64_t)) : 0);
@@ -323,6 +345,7 @@ static etude_status run(etude_kernel_context *ctx, pool *p) {
   etude_loop_over(&loop, views, 3);
   if (etude_tensor_numel(p->out) == 0) return ETUDE_OK;
   p->compute = etude_dtype_compute(p->in->scalar_type);
+  choose_axes(p);
   if (!ETUDE_SMALL) {
     p->rows = etude_rows_select();
     p->simd = etude_simd_select();

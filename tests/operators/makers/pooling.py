@@ -59,3 +59,14 @@ def most(call, draw, name):
     call(draw.tensor((1, 2, 4, 4)), [5, 5], refuses=True)
     call(draw.tensor((1, 2, 4, 4)), [2, 2], [1, 1], [2, 2], refuses=True)
     call(draw.tensor((1, 2, 4, 4)), [2, 2], [1, 1], [0, 0], [0, 1], refuses=True)
+    # planes of one column, which are taken as rows
+    for dtype in FLOATS:
+        for shape, *numbers in (
+            ((2, 3, 8, 1), [2, 1]),
+            ((3, 9, 1), [3, 1], [2, 3], [1, 0], [2, 1], True),
+            ((1, 2, 300, 1), [2, 1], [2, 1]),
+            ((1, 2, 7, 1), [2, 2], [1, 1], [1, 1]),
+        ):
+            call(draw.tensor(shape, dtype, -60, 60), *numbers)
+    call(draw.tensor((2, 3, 8, 1), order="nhwc"), [2, 1])
+    call(torch.tensor([[[1.0], [float("nan")], [2.0], [2.0], [-float("inf")], [-float("inf")]]]), [2, 1])
