@@ -260,14 +260,30 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   return etude_method_init_delegates(method, plan, builder->specs, plan->error);
 }
 
+/* What the method's delegates will take, where the caller set a limit, and as far as their backends can tell. */
+#ifndef ETUDE_NO_FOLDING
+static uint64_t delegates_need(const etude_plan *plan, uint32_t index, const etude_method_config *config) {
+  etude_memory_info needs;
+  if (config->memory_limit == 0 || etude_fb_count(&plan->fb, plan->delegates) == 0) return 0;
+  return etude_method_needs(plan->program, index, &needs, NULL) == ETUDE_OK ? needs.delegates : 0;
+}
+#endif
+
 static etude_status load(etude_plan *plan, uint32_t index, const etude_method_config *config,
                          etude_method **out_method) {
   etude_memory_info memory;
   etude_watch watch = {plan->program->runtime, config->trace, config->trace_self, {0, 0}};
   etude_builder builder = {plan, NULL, NULL, NULL, NULL, NULL, &watch, false};
   memset(&memory, 0, sizeof memory);
+#ifndef ETUDE_NO_FOLDING
+  const uint64_t delegates = delegates_need(plan, index, config);
+#endif
   etude_load_begin(&watch, false);
   etude_status status = prepare(&builder, index, config, &memory);
+#ifndef ETUDE_NO_FOLDING
+  etude_memory_add(&memory, &memory.delegates, delegates);
+  if (status == ETUDE_OK) status = check_limit(plan, memory.total, builder.method->memory_limit);
+#endif
   if (status == ETUDE_OK) status = fill(&builder, config, memory.total);
   if (status == ETUDE_OK) {
     builder.method->loading = NULL;

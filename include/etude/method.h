@@ -36,7 +36,8 @@ typedef struct etude_method_config {
   etude_buffer scratch;
   /** Most instructions that one execute may run. 0 = 10,000,000. */
   uint64_t instruction_limit;
-  /** Most bytes of memory, all regions together, that the file may ask for. 0 = 1 GiB. */
+  /** Most bytes of memory, all regions together, that the file may ask for. 0 = 1 GiB, what its delegates take apart; a
+      limit that is given counts them, too, as far as their backends tell (`measure` of ::etude_backend). */
   uint64_t memory_limit;
   bool unused_options_warn; /**< as in ::etude_program_config */
   /**

@@ -92,6 +92,9 @@ def record(
 ) -> list[Result]:
     """Execute, and copy the results of each instruction (or of those in `instructions`) as they are made.
 
+    The method should be one of `load_method(name, constant_limit=0)`: otherwise an instruction may do the work of those behind it along
+    with its own, as a convolution does a batch norm; its result is then theirs, and they are missing.
+
     With `summaries`, only numbers are kept of them. A delegate's inputs are left out, its results are there. EtudeIndexError for an
     instruction that there is not.
     """

@@ -84,7 +84,8 @@ class Program(Uncopied):
         setting, a new one is loaded, which belongs to the caller alone: its own memory, its own state unless the file's plan shares it,
         and another thread may use it.
 
-        memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB.
+        memory_limit: most bytes that the file may ask for, all regions together; 0 = 1 GiB, what its delegates take apart. A limit that
+            is given counts what XnnpackBackend takes, too.
         instruction_limit: most instructions that one execution may run; 0 = 10,000,000.
         work_limit: most work that one execution may do, in bytes of tensors that instructions take and steps of inner loops of heavy
             kernels; 0 = 2**41, half an hour or less.

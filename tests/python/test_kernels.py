@@ -439,7 +439,7 @@ def test_a_plugin_in_python(tmp_path):
     runtime = etude.Runtime()
     library = runtime.backend_registry.load_library(compile_plugin(source, tmp_path / "own.so"))
     method = runtime.load_program(DATA / "kernels.pte")["blend"]
-    np.testing.assert_allclose(method(A, B)[0], A + (B - A) * 0.25 + 0.5, rtol=1e-6)
+    np.testing.assert_allclose(method(A, B)[0], A + (B - A) * 0.25 + 0.5 + 4 * 0.25, rtol=1e-6)  # four times the weight, kept at load
     with pytest.raises(etude.EtudeStateError, match="in use by 1 operators"):
         library.unload()
     with pytest.raises(ValueError, match=r"'my::blend\.out' is registered already"):

@@ -173,6 +173,17 @@ def test_memory_is_told_before_loading(registry, name, mode):
         assert told.peak >= loaded.peak + workspace
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("name", ["x_mobilenetv2", "q8_cnn"])
+def test_a_limit_counts_what_delegates_take(registry, name, mode):
+    registry.set_option({BACKEND: {MODE: mode}})
+    with load(name) as program:
+        needed = program.memory("forward").total
+        program.load_method("forward", memory_limit=needed, constant_limit=0).close()
+        with pytest.raises(etude.EtudeMemoryError, match=f"needs {needed} bytes of memory, the limit is {needed - 1}"):
+            program.load_method("forward", memory_limit=needed - 1, constant_limit=0)
+
+
 def test_memory_is_told_of_what_can_be_read():
     program = etude.load(CORPUS / CASES["x_external_weights"]["files"]["pte"])  # without its .ptd
     with pytest.raises(etude.EtudeError):
