@@ -56,7 +56,8 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--work-limit", metavar="N", type=_limit, default=0, help="most work of an execution, in bytes of tensors that "
                        "instructions take and steps of inner loops (default 2^41, tens of minutes)")  # fmt: skip
     group.add_argument("--instruction-limit", metavar="N", type=_limit, default=0, help="most instructions of one (default 10,000,000)")
-    group.add_argument("--memory-limit", metavar="BYTES", type=_limit, default=0, help="most memory, delegates' too (default: 1 GiB without theirs)")
+    group.add_argument("--memory-limit", metavar="BYTES", type=_limit, default=0, help="most memory, delegates' too "
+                       "(default: 1 GiB without theirs)")  # fmt: skip
 
 
 class Limits(TypedDict):
