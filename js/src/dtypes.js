@@ -1,6 +1,6 @@
 /** Element types, by the names of PyTorch, and how JavaScript holds them. */
 
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
 
 /** code of the C API, name, bytes of a stored number, its array, numbers an element. */
 const ROWS = [
@@ -43,7 +43,7 @@ const byName = new Map(types.map((type) => [type.name, type]));
 export function dtypeOf(name) {
   const type = byName.get(name);
   if (type === undefined) {
-    throw errorOf("InvalidArgument", `'${name}' is no dtype; there are: ${[...byName.keys()].join(", ")}`);
+    throw errorOf("InvalidArgument", `${show(name)} is no dtype; there are: ${[...byName.keys()].join(", ")}`);
   }
   return type;
 }
@@ -108,20 +108,61 @@ export function fromBfloat16(half) {
   return float[0];
 }
 
-/** How a dtype turns a number into what its array holds, and back. */
+const isWhole = (value) => typeof value === "bigint" || Number.isInteger(value);
+
+/** Encodes whole numbers of an array whose elements are numbers; undefined for others, as all that `encode` does. */
+function wholeCodec({ array }) {
+  const bits = 8 * array.BYTES_PER_ELEMENT;
+  const [low, high] = array.name.startsWith("U") ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  const encode = (value) => (isWhole(value) && value >= low && value <= high ? Number(value) : undefined);
+  return { encode, decode: Number, range: `whole numbers from ${low} to ${high}` };
+}
+
+function wideCodec({ array }) {
+  const [low, high] = array === BigInt64Array ? [-(2n ** 63n), 2n ** 63n - 1n] : [0n, 2n ** 64n - 1n];
+  const encode = (value) => (isWhole(value) && value >= low && value <= high ? BigInt(value) : undefined);
+  return { encode, decode: Number, range: `whole numbers from ${low} to ${high}` };
+}
+
+/** Floats are rounded, but nothing finite becomes infinite, and a bigint must be exact as a number. */
+function floatCodec(round, decode, most) {
+  const encode = (value) => {
+    const number = typeof value === "bigint" ? Number(value) : value;
+    if (typeof number !== "number" || (typeof value === "bigint" && BigInt(number) !== value)) return undefined;
+    const bits = round(number);
+    return Number.isFinite(number) && !Number.isFinite(decode(bits)) ? undefined : bits;
+  };
+  return { encode, decode, range: `numbers from ${-most} to ${most}, infinities and NaN` };
+}
+
+const boolCodec = {
+  encode: (value) => (value === true || value === 1 || value === 1n ? 1 : value === false || value === 0 || value === 0n ? 0 : undefined),
+  decode: Number,
+  range: "true, false, 1 and 0",
+};
+
+/**
+ * How a dtype turns a number into what its array holds, and back, and the numbers that it has, in words. `encode` gives undefined
+ * for what is none of them, and is undefined itself where arrays hold what is no number.
+ */
 export function codecOf(type) {
   switch (type.name) {
     case "float16":
-    case "complex32":
-      return { encode: toHalf, decode: fromHalf };
+      return floatCodec(toHalf, fromHalf, 65504);
     case "bfloat16":
-      return { encode: toBfloat16, decode: fromBfloat16 };
+      return floatCodec(toBfloat16, fromBfloat16, 3.3895313892515355e38);
+    case "float32":
+      return floatCodec(Math.fround, Number, 3.4028234663852886e38);
+    case "float64":
+      return floatCodec(Number, Number, Number.MAX_VALUE);
+    case "complex32":
+      return { decode: fromHalf };
     case "int64":
     case "uint64":
-      return { encode: (value) => BigInt(value), decode: Number };
+      return wideCodec(type);
     case "bool":
-      return { encode: (value) => (value ? 1 : 0), decode: Number };
+      return boolCodec;
     default:
-      return { encode: Number, decode: Number };
+      return /^(q?u?int(8|16|32))$/.test(type.name) ? wholeCodec(type) : { decode: Number };
   }
 }

@@ -53,3 +53,10 @@ export function errorOf(status, message, details = {}) {
 
 /** Statuses with a class of their own, for the test that every status of the library has one. */
 export const STATUSES = Object.keys(CLASSES);
+
+/** A value as messages show it. */
+export function show(value) {
+  if (typeof value === "string") return value.length > 40 ? `${JSON.stringify(value.slice(0, 40))}…` : JSON.stringify(value);
+  if (typeof value === "object" && value !== null) return `an object (${value.constructor?.name ?? "?"})`;
+  return typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : typeof value === "function" ? "a function" : String(value);
+}

@@ -28,10 +28,15 @@ export type Nested = number | bigint | boolean | readonly Nested[];
 export class Tensor<D extends DType = DType> {
   /**
    * `data` is borrowed; its length is the product of `shape`, twice that for complex dtypes. Row-major, unless `dimOrder`
-   * (outermost dimension first) says another order. Throws ArgumentError.
+   * (outermost dimension first) says another order. Throws ArgumentError, also where the array was transferred.
    */
   constructor(dtype: D, shape: readonly number[], data: NumericArray, dimOrder?: readonly number[]);
-  /** From a number, nested arrays, or a flat list with `shape`; float32 unless said. 16-bit floats are rounded to nearest. */
+  /**
+   * From a number, nested arrays, or a flat list with `shape`; float32 unless said. Floats are rounded to the nearest. Throws
+   * ArgumentError for what the dtype does not hold: fractions and numbers out of range for integers, finite numbers beyond a
+   * float, anything but true, false, 1 and 0 for bool, and what is no number; NotSupportedError for dtypes that only typed
+   * arrays hold (complex, float8, bits).
+   */
   static from<D extends DType = "float32">(values: Nested | NumericArray, options?: { dtype?: D; shape?: readonly number[] }): Tensor<D>;
   readonly dtype: D;
   readonly shape: readonly number[];
@@ -83,8 +88,8 @@ export interface OptionExplanation {
 export type Source = string | URL | ArrayBuffer | SharedArrayBuffer | ArrayBufferView | Blob | Response;
 
 export interface ProgramOptions {
-  /** External data, `.ptd` files. */
-  data?: readonly Source[];
+  /** External data, `.ptd` files: several, or one. */
+  data?: readonly Source[] | Source;
   /** For every method loaded from the program. */
   options?: BackendOptions;
   /** What options for a backend that no method uses are; "error" unless said. */
@@ -96,6 +101,7 @@ export interface ProgramOptions {
 export interface MethodOptions {
   options?: BackendOptions;
   unusedOptions?: "error" | "ignore";
+  // limits are whole numbers below 2^63, and but for the first at least 1
   /** Most bytes for what is computed once, at load, such as packed weights; 256 MiB unless said, 0 = nothing. */
   constantLimit?: number;
   /** Most bytes that the file may ask for; 1 GiB unless said. */
@@ -184,7 +190,8 @@ export class Method {
   get name(): string;
   /**
    * Set all inputs, execute, read all outputs.
-   * Throws ArgumentError (count, dtype, shape, layout), NotSupportedError (beyond a bound), MemoryError, …; the method stays usable.
+   * Throws ArgumentError (count, kind, dtype, elements), NotSupportedError (a shape that the program was not exported for),
+   * MemoryError, …; the method stays usable.
    */
   run(inputs?: readonly Input[]): Output[];
   /** The three parts of `run`. */
@@ -199,6 +206,7 @@ export class Method {
   setState(name: string, tensor: Tensor): void;
   /** Back to what the file says: one, or all. */
   resetState(name?: string): void;
+  /** A whole number from -2^63 to 2^64 - 1. */
   setSeed(seed: number | bigint): void;
   get memory(): Memory;
   explainOption(backend: string, key: string): OptionExplanation;
@@ -268,6 +276,7 @@ export class ArgumentError extends EtudeError {}
 export class NotFoundError extends EtudeError {}
 /** Right call, wrong moment: inputs not set, disposed of, data file missing. */
 export class StateError extends EtudeError {}
+/** What the program, or this build, does not do: also a shape that a method was not exported for. */
 export class NotSupportedError extends EtudeError {}
 /** The message lists all operators that are missing. */
 export class OperatorMissingError extends NotSupportedError {}

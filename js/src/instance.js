@@ -1,6 +1,7 @@
 /** An instance of the WebAssembly module: its memory, and calls whose failures are exceptions. */
 
-import { EtudeError, errorOf } from "./errors.js";
+import { EtudeError, errorOf, show } from "./errors.js";
+import { inJavaScript } from "./messages.js";
 import { layouts } from "./structs.js";
 
 const ERROR_BYTES = 8192; // long enough for the lists of operators that some messages are
@@ -8,8 +9,27 @@ const NO_OFFSET = 0xffffffffffffffffn;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
+/** Addresses have 32 bits: a size beyond them would wrap around. */
+const MOST_BYTES = 2 ** 32 - 1;
+
 /** ABI of the C library that these sources are written for. */
 const ABI_VERSION = 2;
+
+function exportsOf(module) {
+  if (Object.prototype.toString.call(module) !== "[object WebAssembly.Module]") {
+    throw errorOf("InvalidType", `a module is what compile(source) gives, a WebAssembly.Module, not ${show(module)}`);
+  }
+  const names = new Set(WebAssembly.Module.exports(module).map(({ name }) => name));
+  if (!["memory", "_initialize", "etude_abi_version", "etude_js_runtime"].every((name) => names.has(name))) {
+    throw errorOf("InvalidArgument", "the module is another than etude.wasm of this package");
+  }
+  try {
+    return new WebAssembly.Instance(module, {}).exports;
+  } catch (cause) {
+    if (cause instanceof RangeError) throw errorOf("MemoryAllocationFailed", `no memory for an instance of the module: ${cause.message}`, { cause });
+    throw errorOf("InvalidArgument", `the module can't be instantiated: ${cause.message}`, { cause });
+  }
+}
 
 export class Instance {
   #view;
@@ -19,7 +39,7 @@ export class Instance {
   /** @param {WebAssembly.Module} module */
   constructor(module) {
     this.module = module;
-    this.exports = new WebAssembly.Instance(module, {}).exports;
+    this.exports = exportsOf(module);
     this.exports._initialize();
     const abi = this.exports.etude_abi_version();
     if (abi !== ABI_VERSION) throw new EtudeError(`the module has version ${abi} of the binary interface, and this package needs ${ABI_VERSION}`);
@@ -69,7 +89,7 @@ export class Instance {
     const error = layouts.etude_error;
     const status = this.statusName(code);
     const offset = this.view.getBigUint64(this.errorPtr + error.offset, true);
-    return errorOf(status, this.text(this.errorPtr + error.message) || `${name} failed: ${status}`, {
+    return errorOf(status, inJavaScript(this.text(this.errorPtr + error.message)) || `${name} failed: ${status}`, {
       subject: this.text(this.errorPtr + error.subject),
       offset: offset === NO_OFFSET ? undefined : Number(offset),
     });
@@ -82,8 +102,10 @@ export class Instance {
 
   /** Memory of the module, to be given back with `free`. */
   alloc(size) {
-    const ptr = this.raw("etude_js_alloc", size);
-    if (ptr === 0) throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}`);
+    const ptr = size <= MOST_BYTES ? this.raw("etude_js_alloc", size) : 0;
+    if (ptr === 0) {
+      throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}, and at most 4 GiB`);
+    }
     return ptr;
   }
 
@@ -152,6 +174,7 @@ class Frame {
 
   /** A C string. */
   text(value) {
+    if (typeof value !== "string") throw errorOf("InvalidType", `a name or a text is a string, not ${show(value)}`);
     const bytes = encoder.encode(value);
     if (bytes.includes(0)) throw errorOf("InvalidArgument", `'${value}' has a NUL within`);
     const ptr = this.alloc(bytes.length + 1);

@@ -1,10 +1,12 @@
 /** A loaded method: inputs in, outputs out. */
 
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
 import { dispose, Handle, watch } from "./handle.js";
 import { describeMemory } from "./metadata.js";
 import { packOptions, unpackExplanation, wantsWarning } from "./options.js";
+import { settingsOf } from "./settings.js";
 import { layouts } from "./structs.js";
+import { Tensor } from "./tensor.js";
 import { packInputs, unpackTensor, unpackValue } from "./values.js";
 
 /** Most bytes that what never changes may take, so that it is computed once. */
@@ -47,7 +49,7 @@ export class Method {
     const instance = this.#instance;
     const method = this.#handle.live;
     if (!Array.isArray(inputs)) throw errorOf("InvalidType", "inputs are an array, in the order of info.inputs");
-    const block = packInputs(instance, inputs, this.#infos);
+    const block = packInputs(instance, this.name, inputs, this.#infos);
     // the method goes on using those it has, where the new ones are refused
     let unused = block;
     try {
@@ -132,8 +134,10 @@ export class Method {
   }
 
   /** Overwrite a state buffer with a tensor of its dtype and shape. */
-  setState(name, tensor) {
+  setState(name, given) {
     const instance = this.#instance;
+    if (!(given instanceof Tensor)) throw errorOf("InvalidType", `a state is set to a Tensor, not to ${show(given)}`);
+    const tensor = new Tensor(given.dtype, given.shape, given.data, given.dimOrder); // it may have been changed
     this.#state(name, (index, held, frame) => {
       const now = unpackTensor(instance, held);
       if (tensor.dtype !== now.dtype || tensor.shape.join() !== now.shape.join()) {
@@ -141,7 +145,7 @@ export class Method {
       }
       const data = tensor.rowMajorData;
       const ptr = frame.alloc(Math.max(data.byteLength, 1));
-      instance.bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), ptr);
+      if (data.byteLength > 0) instance.bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), ptr);
       instance.call("etude_method_write_state", this.#handle.live, index, ptr, data.byteLength);
     });
   }
@@ -154,6 +158,10 @@ export class Method {
 
   /** Start the random numbers anew. */
   setSeed(seed) {
+    const isWhole = typeof seed === "bigint" || Number.isInteger(seed);
+    if (!isWhole || seed < -(2n ** 63n) || seed >= 2n ** 64n) {
+      throw errorOf("InvalidArgument", `a seed is a whole number from -2^63 to 2^64 - 1, not ${show(seed)}`);
+    }
     this.#instance.raw("etude_method_set_seed", this.#handle.live, BigInt.asUintN(64, BigInt(seed)));
   }
 
@@ -185,14 +193,20 @@ export class Method {
 }
 Method.prototype[Symbol.dispose ?? Symbol.for("Symbol.dispose")] = Method.prototype.dispose;
 
-function writeLimit(view, at, limit, name) {
+/** `least` is 1 where 0 would be the library's default. */
+function writeLimit(view, at, limit, name, least = 1) {
   if (limit === undefined) return;
-  if (!(limit >= 0 && Number.isInteger(limit))) throw errorOf("InvalidArgument", `${name} is a whole number, not ${limit}`);
+  if (!Number.isInteger(limit) || limit < least || limit >= 2 ** 63) {
+    throw errorOf("InvalidArgument", `${name} is a whole number from ${least} to 2^63 - 1, not ${show(limit)}`, { subject: name });
+  }
   view.setBigUint64(at, BigInt(limit), true);
 }
 
+const SETTINGS = ["options", "unusedOptions", "constantLimit", "memoryLimit", "instructionLimit", "workLimit"];
+
 export function loadMethod(program, instance, parent, name, settings) {
-  const { options, unusedOptions = "error", constantLimit = CONSTANT_LIMIT, memoryLimit, instructionLimit, workLimit } = settings;
+  const known = settingsOf(settings, SETTINGS, "loadMethod");
+  const { options, unusedOptions = "error", constantLimit = CONSTANT_LIMIT, memoryLimit, instructionLimit, workLimit } = known;
   const layout = layouts.etude_method_config;
   const ptr = instance.frame((frame) => {
     const config = frame.struct("etude_method_config");
@@ -203,7 +217,7 @@ export function loadMethod(program, instance, parent, name, settings) {
     view.setUint32(config + layout.backend_options, rows.ptr, true);
     view.setUint32(config + layout.backend_options_count, rows.count, true);
     view.setUint8(config + layout.unused_options_warn, wantsWarning(unusedOptions));
-    writeLimit(view, config + layout.constant_limit, constantLimit, "constantLimit");
+    writeLimit(view, config + layout.constant_limit, constantLimit, "constantLimit", 0);
     writeLimit(view, config + layout.memory_limit, memoryLimit, "memoryLimit");
     writeLimit(view, config + layout.instruction_limit, instructionLimit, "instructionLimit");
     writeLimit(view, config + layout.work_limit, workLimit, "workLimit");

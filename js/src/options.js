@@ -1,6 +1,6 @@
 /** Options of backends in the C API's form, and back. The library checks them, not this. */
 
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
 import { layouts } from "./structs.js";
 
 const BOOL = 0;
@@ -8,6 +8,8 @@ const INT = 1;
 const TYPES = ["bool", "int", "string"];
 const ORIGINS = ["default", "process", "program", "method"];
 const SCOPES = ["", "process", "load", "both"];
+
+const isPlain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function addOption(frame, options, key, value) {
   const { instance } = frame;
@@ -25,19 +27,20 @@ function addOption(frame, options, key, value) {
 /** Is an option for a backend that is not used an error? */
 export function wantsWarning(unusedOptions) {
   if (unusedOptions !== "error" && unusedOptions !== "ignore") {
-    throw errorOf("InvalidArgument", `unusedOptions is 'error' or 'ignore', not '${unusedOptions}'`);
+    throw errorOf("InvalidArgument", `unusedOptions is 'error' or 'ignore', not ${show(unusedOptions)}`);
   }
   return unusedOptions === "ignore" ? 1 : 0;
 }
 
 /** `{backend: {key: value}}` as an array of etude_backend_options: `{ptr, count}`. */
 export function packOptions(frame, options) {
+  if (!isPlain(options ?? {})) throw errorOf("InvalidType", `options are {backend: {key: value}}, not ${show(options)}`);
   const rows = Object.entries(options ?? {});
   const row = layouts.etude_backend_options.size;
   const ptr = rows.length === 0 ? 0 : frame.alloc(row * rows.length);
   rows.forEach(([backend, values], i) => {
-    if (typeof values !== "object" || values === null) {
-      throw errorOf("InvalidType", `options are {backend: {key: value}}, and those of '${backend}' are ${String(values)}`, { subject: backend });
+    if (!isPlain(values)) {
+      throw errorOf("InvalidType", `options are {backend: {key: value}}, and those of '${backend}' are ${show(values)}`, { subject: backend });
     }
     const items = Object.entries(values);
     const container = frame.struct("etude_options");

@@ -1,6 +1,6 @@
 /** A program: its methods, what is known of them without loading, and loading. */
 
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
 import { dispose, Handle, watch } from "./handle.js";
 import { MethodInfo } from "./metadata.js";
 import { loadMethod } from "./method.js";
@@ -41,7 +41,7 @@ export class Program {
   }
 
   /** Load a method. The program stays as long as it is used. */
-  loadMethod(name = "forward", settings = {}) {
+  loadMethod(name = "forward", settings) {
     return loadMethod(this, this.#instance, this.#handle, name, settings);
   }
 
@@ -62,7 +62,7 @@ function keep(instance, bytes, kept) {
 
 export function loadProgram(runtime, instance, runtimePtr, bytes, external, { options, unusedOptions, verification }) {
   const level = VERIFICATION.indexOf(verification);
-  if (level < 0) throw errorOf("InvalidArgument", `verification is one of ${VERIFICATION.join(", ")}, not '${verification}'`);
+  if (level < 0) throw errorOf("InvalidArgument", `verification is one of ${VERIFICATION.join(", ")}, not ${show(verification)}`);
   const kept = [];
   let program = 0;
   try {

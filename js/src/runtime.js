@@ -1,10 +1,14 @@
 /** A runtime: an instance of the module with its kernels and backends, options, and the programs loaded into it. */
 
+import { errorOf, show } from "./errors.js";
 import { Instance } from "./instance.js";
 import { packOptions, unpackSchema, unpackValue } from "./options.js";
 import { loadProgram } from "./program.js";
-import { bytesOf, compile } from "./source.js";
+import { settingsOf } from "./settings.js";
+import { bytesOf, compile, sourcesOf } from "./source.js";
 import { layouts } from "./structs.js";
+
+const SETTINGS = ["data", "options", "unusedOptions", "verification"];
 
 export class Runtime {
   #instance;
@@ -21,7 +25,8 @@ export class Runtime {
   }
 
   /** A runtime of its own, with memory of its own. `module` is what `compile` gives, here or in another thread. */
-  static async create({ module } = {}) {
+  static async create(settings) {
+    const { module } = settingsOf(settings, ["module"], "Runtime.create");
     return new Runtime(new Instance(module ?? (await compile())));
   }
 
@@ -51,9 +56,9 @@ export class Runtime {
   }
 
   /** Load a program. See `load` of the package. */
-  async load(source, { data = [], options, unusedOptions = "error", verification = "Minimal" } = {}) {
-    const bytes = await bytesOf(source);
-    const external = await Promise.all(data.map(bytesOf));
+  async load(source, settings) {
+    const { data, options, unusedOptions = "error", verification = "Minimal" } = settingsOf(settings, SETTINGS, "load");
+    const [bytes, ...external] = await Promise.all([source, ...sourcesOf(data)].map(bytesOf));
     return loadProgram(this, this.#instance, this.#ptr, bytes, external, { options, unusedOptions, verification });
   }
 
@@ -76,6 +81,9 @@ export class Runtime {
   }
 
   setOption(backend, key, value) {
+    for (const name of [backend, key]) {
+      if (typeof name !== "string") throw errorOf("InvalidType", `a backend and its key are strings, not ${show(name)}`);
+    }
     this.setOptions({ [backend]: { [key]: value } });
   }
 
@@ -114,7 +122,8 @@ export function defaultRuntime() {
  * Load a program into the runtime of this thread, or into `options.runtime`.
  * @returns {Promise<import("./program.js").Program>}
  */
-export async function load(source, options = {}) {
-  const runtime = options.runtime ?? (await defaultRuntime());
-  return runtime.load(source, options);
+export async function load(source, options) {
+  const { runtime, ...settings } = settingsOf(options, [...SETTINGS, "runtime"], "load");
+  if (runtime !== undefined && typeof runtime?.load !== "function") throw errorOf("InvalidType", "the runtime of load is a Runtime, as Runtime.create gives");
+  return (runtime ?? (await defaultRuntime())).load(source, settings);
 }

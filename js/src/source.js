@@ -1,6 +1,6 @@
 /** Bytes of whatever names or holds a file. */
 
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
 
 const inNode = typeof process === "object" && process !== null && process.versions?.node !== undefined && !process.versions.bun;
 
@@ -22,7 +22,7 @@ async function readResponse(response, name) {
   if (!response.ok) {
     throw errorOf(response.status === 404 || response.status === 410 ? "NotFound" : "AccessFailed", `${name} can't be read: HTTP status ${response.status}`);
   }
-  return new Uint8Array(await response.arrayBuffer());
+  return readBody(response, name);
 }
 
 async function fetchBytes(url) {
@@ -35,29 +35,68 @@ async function fetchBytes(url) {
   return readResponse(response, url);
 }
 
+/** Read a Blob, or the body of a Response: that may be gone. */
+async function readBody(holder, name) {
+  try {
+    return new Uint8Array(await holder.arrayBuffer());
+  } catch (cause) {
+    throw errorOf("AccessFailed", `${name} can't be read: ${cause.message}`, { cause });
+  }
+}
+
+/** Those of an array that was transferred are gone. */
+function view(buffer, ...part) {
+  try {
+    return new Uint8Array(buffer, ...part);
+  } catch (cause) {
+    throw errorOf("InvalidArgument", `the bytes can't be read: ${cause.message}`, { cause });
+  }
+}
+
+const kindOf = (value) => Object.prototype.toString.call(value);
+const BUFFERS = ["[object ArrayBuffer]", "[object SharedArrayBuffer]"];
+
+/** Is it one of what `bytesOf` reads? By what it can do, since those of other windows have classes of their own. */
+function isSource(value) {
+  const known = typeof value === "string" || ArrayBuffer.isView(value) || typeof value?.arrayBuffer === "function";
+  return known || kindOf(value) === "[object URL]" || BUFFERS.includes(kindOf(value));
+}
+
+const SOURCES = "bytes, a Blob, a Response, a URL or a path";
+
+/** The sources of `data`: several, one, or none. */
+export function sourcesOf(data = []) {
+  const sources = isSource(data) ? [data] : data;
+  if (!Array.isArray(sources)) throw errorOf("InvalidType", `data is an array of files, each given as ${SOURCES}, not ${show(data)}`);
+  const wrong = Array.from(sources).findIndex((source) => !isSource(source));
+  if (wrong >= 0) throw errorOf("InvalidType", `data[${wrong}] is ${show(sources[wrong])}; a file is given as ${SOURCES}`);
+  return sources;
+}
+
 /**
  * The bytes of an ArrayBuffer, a view of one, a Blob or File, a Response, a URL, or a string: in Node a path unless it is a URL,
  * elsewhere a URL.
  * @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(source) {
-  // by what they can do, since those of other windows have classes of their own
-  const kind = Object.prototype.toString.call(source);
-  if (kind === "[object ArrayBuffer]" || kind === "[object SharedArrayBuffer]") return new Uint8Array(source);
-  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  if (kind === "[object Response]") return readResponse(source, source.url || "the response");
-  if (typeof source?.arrayBuffer === "function") return new Uint8Array(await source.arrayBuffer());
-  if (kind === "[object URL]" || typeof source === "string") {
-    const text = String(source);
-    if (!inNode) return fetchBytes(text);
-    if (!isUrl(text)) return readFile(text);
-    return text.startsWith("file:") ? readFile(new URL(text)) : fetchBytes(text);
-  }
-  throw errorOf("InvalidType", "a program is given as bytes, a Blob, a Response, a URL or a path");
+  if (!isSource(source)) throw errorOf("InvalidType", `a program is given as ${SOURCES}`);
+  if (BUFFERS.includes(kindOf(source))) return view(source);
+  if (ArrayBuffer.isView(source)) return view(source.buffer, source.byteOffset, source.byteLength);
+  if (kindOf(source) === "[object Response]") return readResponse(source, source.url || "the response");
+  if (typeof source?.arrayBuffer === "function") return readBody(source, source.name ?? "the Blob");
+  const text = String(source);
+  if (!inNode) return fetchBytes(text);
+  if (!isUrl(text)) return readFile(text);
+  return text.startsWith("file:") ? readFile(new URL(text)) : fetchBytes(text);
 }
 
 /** The module that the package carries. */
 export async function compile(source = new URL("../etude.wasm", import.meta.url)) {
-  if (Object.prototype.toString.call(source) === "[object WebAssembly.Module]") return source;
-  return WebAssembly.compile(await bytesOf(source));
+  if (kindOf(source) === "[object WebAssembly.Module]") return source;
+  const bytes = await bytesOf(source);
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (cause) {
+    throw errorOf("InvalidArgument", `the source is no WebAssembly module: ${cause.message}`, { cause });
+  }
 }

@@ -1,10 +1,14 @@
 /** A tensor in JavaScript's memory: dtype, shape, and a typed array with its elements. */
 
 import { codecOf, dtypeOf, holds } from "./dtypes.js";
-import { errorOf } from "./errors.js";
+import { errorOf, show } from "./errors.js";
+import { settingsOf } from "./settings.js";
 
 /** Is it a typed array? */
 export const isArray = (value) => ArrayBuffer.isView(value) && !(value instanceof DataView);
+
+/** Most dimensions that a tensor has. */
+export const MAX_RANK = 16;
 
 /** Number of elements of a shape. */
 export const sizeOf = (shape) => shape.reduce((size, dim) => size * dim, 1);
@@ -43,30 +47,56 @@ export function reorder(data, shape, order, lanes, back = false) {
 
 function checkShape(shape) {
   if (!Array.isArray(shape) || !shape.every((dim) => Number.isInteger(dim) && dim >= 0)) {
-    throw errorOf("InvalidArgument", `a shape is an array of whole numbers, not ${JSON.stringify(shape)}`);
+    const given = Array.isArray(shape) ? `[${shape.map(show).join(", ")}]` : show(shape);
+    throw errorOf("InvalidArgument", `a shape is an array of whole numbers, not ${given}`);
   }
+}
+
+function checkOrder(order, rank) {
+  const isOrder = Array.isArray(order) && order.length === rank && order.every(Number.isInteger) && isRowMajor([...order].sort((a, b) => a - b));
+  if (isOrder) return;
+  const given = Array.isArray(order) ? `[${order.map(show).join(", ")}]` : show(order);
+  throw errorOf("InvalidArgument", `${given} is no order of ${rank} dimensions; an array has each of 0 to ${rank - 1} once`);
 }
 
 function shapeOfNested(values, shape = []) {
   if (!Array.isArray(values)) return shape;
+  if (shape.length === MAX_RANK) throw errorOf("NotSupported", `a tensor has at most ${MAX_RANK} dimensions`);
   shape.push(values.length);
   return values.length > 0 ? shapeOfNested(values[0], shape) : shape;
 }
 
-function fill(data, codec, values, shape, depth, at) {
-  if (depth === shape.length) {
-    if (Array.isArray(values)) throw errorOf("InvalidArgument", "nested arrays must have equal lengths");
-    try {
-      data[at] = codec.encode(values);
-    } catch (cause) {
-      throw errorOf("InvalidType", `${String(values)} is no element of ${data.constructor.name}`, { cause });
+function arrayOf(type, length) {
+  try {
+    return new type.array(length);
+  } catch (cause) {
+    throw errorOf("MemoryAllocationFailed", `${length} elements of ${type.name} do not fit into an array`, { cause });
+  }
+}
+
+/** Writes nested arrays from element `at` on; `place` is where they stand in the whole. */
+function fill(data, type, codec, values, shape, place, at) {
+  const depth = place.length;
+  const nested = Array.isArray(values);
+  if (nested !== depth < shape.length || (nested && values.length !== shape[depth])) {
+    const lacks = nested || depth === 0 ? "" : `; ${place.map((i) => `[${i}]`).join("")} is ${show(values)}`;
+    throw errorOf("InvalidArgument", `nested arrays must have equal lengths${lacks}`);
+  }
+  if (!nested) {
+    const element = codec.encode(values);
+    if (element === undefined) {
+      const where = depth === 0 ? "the value" : `element ${place.map((i) => `[${i}]`).join("")}`;
+      throw errorOf("InvalidType", `${where} is ${show(values)}, and ${type.name} holds ${codec.range}`);
     }
+    data[at] = element;
     return at + 1;
   }
-  if (!Array.isArray(values) || values.length !== shape[depth]) {
-    throw errorOf("InvalidArgument", "nested arrays must have equal lengths");
+  place.push(0);
+  for (let i = 0; i < values.length; i++) {
+    place[depth] = i;
+    at = fill(data, type, codec, values[i], shape, place, at);
   }
-  for (const value of values) at = fill(data, codec, value, shape, depth + 1, at);
+  place.pop();
   return at;
 }
 
@@ -78,34 +108,38 @@ export class Tensor {
   constructor(dtype, shape, data, dimOrder) {
     const type = dtypeOf(dtype);
     checkShape(shape);
-    if (!isArray(data)) throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}`);
+    if (!isArray(data)) throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}, not ${show(data)}`);
     if (!holds(data, type)) {
       throw errorOf("InvalidType", `the elements of a ${dtype} tensor are a ${type.array.name}, not a ${data[Symbol.toStringTag]}`);
     }
     if (data.length !== sizeOf(shape) * type.lanes) {
       throw errorOf(
         "InvalidArgument",
-        `a ${dtype} tensor of shape [${shape.join(", ")}] has ${sizeOf(shape) * type.lanes} numbers, not ${data.length}`,
+        `a ${dtype} tensor of shape [${shape.join(", ")}] has ${sizeOf(shape) * type.lanes} numbers, not ${data.length}` +
+          (data.buffer.byteLength === 0 ? ": its buffer is empty, as that of an array is which was transferred" : ""),
       );
     }
-    if (dimOrder !== undefined && (dimOrder.length !== shape.length || !isRowMajor([...dimOrder].sort((a, b) => a - b)))) {
-      throw errorOf("InvalidArgument", `[${dimOrder.join(", ")}] is no order of ${shape.length} dimensions`);
-    }
+    if (dimOrder !== undefined) checkOrder(dimOrder, shape.length);
     this.dtype = dtype;
-    this.shape = shape;
+    this.shape = [...shape];
     this.data = data.constructor === type.array ? data : new type.array(data.buffer, data.byteOffset, data.length);
-    if (dimOrder !== undefined && !isRowMajor(dimOrder)) this.dimOrder = dimOrder;
+    if (dimOrder !== undefined && !isRowMajor(dimOrder)) this.dimOrder = [...dimOrder];
   }
 
-  /** A tensor of numbers: a number, nested arrays, or a flat list with a `shape`. 16-bit floats are rounded. */
-  static from(values, { dtype = "float32", shape } = {}) {
+  /**
+   * A tensor of numbers: a number, nested arrays, or a flat list with a `shape`. Floats are rounded; what else the dtype does not
+   * hold is an ArgumentError.
+   */
+  static from(values, settings) {
+    const { dtype = "float32", shape } = settingsOf(settings, ["dtype", "shape"], "Tensor.from");
     const type = dtypeOf(dtype);
-    if (type.lanes !== 1) throw errorOf("NotSupported", `a ${dtype} tensor is made from a typed array`);
+    const codec = codecOf(type);
+    if (codec.encode === undefined) throw errorOf("NotSupported", `a ${dtype} tensor is made from a typed array`);
     if (shape !== undefined) checkShape(shape);
     const flat = isArray(values) ? Array.from(values) : values;
     const found = shapeOfNested(flat);
-    const data = new type.array(sizeOf(found));
-    fill(data, codecOf(type), flat, found, 0, 0);
+    const data = arrayOf(type, sizeOf(found));
+    fill(data, type, codec, flat, found, [], 0);
     return new Tensor(dtype, shape ?? found, data);
   }
 

@@ -1,15 +1,14 @@
 /** Values on their way into the module's memory and out of it. */
 
 import { dtypeOf, dtypeOfArray, dtypeOfCode, holds } from "./dtypes.js";
-import { errorOf } from "./errors.js";
+import { errorOf, EtudeError, show } from "./errors.js";
 import { KINDS } from "./metadata.js";
 import { layouts } from "./structs.js";
-import { isArray, isRowMajor, reorder, sizeOf, Tensor } from "./tensor.js";
+import { isArray, isRowMajor, MAX_RANK, reorder, sizeOf, Tensor } from "./tensor.js";
 
 const TAG = { none: 0, tensor: 1, string: 2, double: 3, int: 4, bool: 5 };
 const READONLY = 2;
 const ALIGNMENT = 64;
-const MAX_RANK = 16;
 const TENSOR = layouts.etude_tensor;
 const VALUE = layouts.etude_value;
 const alignUp = (size) => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
@@ -33,7 +32,7 @@ function tensorOfArray(array, info, index) {
 }
 
 function tensorOf(value, info, index) {
-  if (value instanceof Tensor) return value;
+  if (value instanceof Tensor) return new Tensor(value.dtype, value.shape, value.data, value.dimOrder); // it may have been changed
   if (isArray(value)) return tensorOfArray(value, info, index);
   if (typeof value === "object" && value !== null && isArray(value.data) && value.shape !== undefined) {
     return new Tensor(value.dtype ?? dtypeFor(value.data, info, index), value.shape, value.data, value.dimOrder);
@@ -41,29 +40,45 @@ function tensorOf(value, info, index) {
   if (Array.isArray(value) || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
     return Tensor.from(value, { dtype: info.dtype });
   }
-  throw fail(index, `expected a ${info.dtype} tensor, got ${describe(value)}`, "InvalidType");
+  throw fail(index, `expected a ${info.dtype} tensor, got ${show(value)}`, "InvalidType");
 }
 
-function describe(value) {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  return typeof value === "object" ? `an object (${value.constructor?.name ?? "?"})` : typeof value;
+/** Dtype and shape against the method's, as the library does: before there is a copy. */
+function checkTensor({ dtype, shape }, info, index) {
+  if (dtype !== info.dtype) throw fail(index, `expected ${info.dtype}, got ${dtype}: convert it first`);
+  const fits = (size, i) => size === info.shape[i] || (info.dynamic && size < info.shape[i]);
+  if (shape.length === info.shape.length && shape.every(fits)) return;
+  const expected = `${info.dynamic ? "at most " : ""}[${info.shape.join(", ")}]`;
+  throw fail(index, `expected shape ${expected}, got [${shape.join(", ")}]`, "NotSupported");
+}
+
+/** The tensor of an input, checked; what is wrong with it names the input. */
+function checkedTensor(value, info, index) {
+  try {
+    const tensor = tensorOf(value, info, index);
+    checkTensor(tensor, info, index);
+    const wrong = tensor.dtype === "bool" ? tensor.data.findIndex((byte) => byte > 1) : -1;
+    if (wrong >= 0) throw fail(index, `number ${wrong} of its array is ${tensor.data[wrong]}, and a bool is 0 or 1`);
+    return tensor;
+  } catch (error) {
+    if (!(error instanceof EtudeError) || error.message.startsWith(`input ${index}: `)) throw error;
+    throw fail(index, error.message, error.status);
+  }
 }
 
 /** What is to be written for a value: `{kind, scalar}`, or a tensor with its bytes in the order of the method's layout. */
 function planValue(value, info, index) {
   if (info.kind === "tensor") {
-    const tensor = tensorOf(value, info, index);
+    const tensor = checkedTensor(value, info, index);
     const type = dtypeOf(tensor.dtype);
-    const sameRank = info.dimOrder.length === tensor.shape.length;
-    const order = sameRank ? info.dimOrder : tensor.shape.map((_, i) => i);
+    const order = info.dimOrder;
     const given = tensor.dimOrder ?? order.map((_, i) => i);
     let { data } = tensor;
     if (!given.every((dim, i) => dim === order[i])) {
       data = isRowMajor(order) ? tensor.rowMajorData : reorder(tensor.rowMajorData, tensor.shape, order, type.lanes, true);
     }
-    if (tensor.shape.length > MAX_RANK) throw fail(index, `a tensor has at most ${MAX_RANK} dimensions`, "NotSupported");
-    return { kind: "tensor", shape: tensor.shape, order, type, data };
+    // its size is read once: another thread may let the memory of an array grow
+    return { kind: "tensor", shape: tensor.shape, order, type, data, size: data.byteLength };
   }
   if (value === null || value === undefined) return { kind: "none" };
   if (typeof value === "boolean") return { kind: "bool", scalar: value };
@@ -74,15 +89,15 @@ function planValue(value, info, index) {
     return { kind: "int", scalar: whole };
   }
   if (typeof value === "number") return { kind: "double", scalar: value };
-  throw fail(index, `expected ${info.kind}, got ${describe(value)}`, "InvalidType");
+  throw fail(index, `expected ${info.kind}, got ${show(value)}`, "InvalidType");
 }
 
 function bytesOfPlan(plan) {
-  if (plan.kind === "tensor") return alignUp(TENSOR.size + 5 * MAX_RANK) + alignUp(plan.data.byteLength);
+  if (plan.kind === "tensor") return alignUp(TENSOR.size + 5 * MAX_RANK) + alignUp(plan.size);
   return plan.kind === "string" ? alignUp(plan.scalar.length + 1) : 0;
 }
 
-function writeTensor(instance, ptr, { shape, order, type, data }) {
+function writeTensor(instance, ptr, { shape, order, type, data, size }) {
   const { view, bytes } = instance;
   const sizes = ptr + TENSOR.size;
   const orders = sizes + 4 * MAX_RANK;
@@ -91,16 +106,13 @@ function writeTensor(instance, ptr, { shape, order, type, data }) {
   view.setUint32(ptr + TENSOR.data, elements, true);
   view.setUint32(ptr + TENSOR.sizes, sizes, true);
   view.setUint32(ptr + TENSOR.dim_order, orders, true);
-  view.setUint32(ptr + TENSOR.capacity, data.byteLength, true);
+  view.setUint32(ptr + TENSOR.capacity, size, true);
   view.setInt8(ptr + TENSOR.scalar_type, type.code);
   view.setUint8(ptr + TENSOR.rank, shape.length);
   view.setUint16(ptr + TENSOR.flags, READONLY, true);
-  shape.forEach((size, i) => view.setInt32(sizes + 4 * i, size, true));
+  shape.forEach((dim, i) => view.setInt32(sizes + 4 * i, dim, true));
   order.forEach((dim, i) => view.setUint8(orders + i, dim));
-  bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), elements);
-  if (type.name === "bool") {
-    for (let i = elements; i < elements + data.byteLength; i++) if (bytes[i] > 1) bytes[i] = 1;
-  }
+  if (size > 0) bytes.set(new Uint8Array(data.buffer, data.byteOffset, size), elements);
 }
 
 function writeValue(instance, ptr, plan, room) {
@@ -120,17 +132,25 @@ function writeValue(instance, ptr, plan, room) {
   if (plan.kind === "tensor") writeTensor(instance, room, plan);
 }
 
-/** Inputs as an array of etude_value, in one block of the module's memory that the caller frees. */
-export function packInputs(instance, inputs, infos) {
-  // more inputs than the method has are the library's to refuse
-  const plans = inputs.map((value, i) => planValue(value, infos[i] ?? { kind: "none" }, i));
+/** Inputs of a method as an array of etude_value, in one block of the module's memory that the caller frees. */
+export function packInputs(instance, method, inputs, infos) {
+  if (inputs.length !== infos.length) {
+    const were = inputs.length === 1 ? "was" : "were";
+    throw errorOf("InvalidArgument", `method '${method}' takes ${infos.length} input${infos.length === 1 ? "" : "s"}, ${inputs.length} ${were} given`);
+  }
+  const plans = infos.map((info, i) => planValue(inputs[i], info, i));
   const head = alignUp(VALUE.size * Math.max(plans.length, 1));
   const block = instance.alloc(plans.reduce((size, plan) => size + bytesOfPlan(plan), head));
   let room = block + head;
-  plans.forEach((plan, i) => {
-    writeValue(instance, block + i * VALUE.size, plan, room);
-    room += bytesOfPlan(plan);
-  });
+  try {
+    plans.forEach((plan, i) => {
+      writeValue(instance, block + i * VALUE.size, plan, room);
+      room += bytesOfPlan(plan);
+    });
+  } catch (error) {
+    instance.free(block);
+    throw error;
+  }
   return block;
 }
 

@@ -100,10 +100,13 @@ test("an input may be a Tensor, a typed array, an object or nested arrays", asyn
   assert.deepEqual(first.toArray(), [[2, 2, 2], [2, 2, 2]], "outputs are copies");
   const refused = [
     [[ones], etude.ArgumentError, /2/],
-    [[ones, new Float64Array(6)], etude.ArgumentError, /input 1.*double/],
+    [[ones, new Float64Array(6)], etude.ArgumentError, /input 1: expected float32, got float64/],
     [[ones, new Float32Array(5)], etude.ArgumentError, /input 1: an array of 5 has no shape; expected 6 elements of \[2, 3\]/],
     [[ones, etude.Tensor.from([1, 2])], etude.EtudeError, /input 1/],
-    [[ones, "text"], etude.ArgumentError, /input 1: expected a float32 tensor, got string/],
+    [[ones, "text"], etude.ArgumentError, /input 1: expected a float32 tensor, got "text"/],
+    [[ones, ones, ones], etude.ArgumentError, /method 'forward' takes 2 inputs, 3 were given/],
+    [[ones, etude.Tensor.from([[1, 2, 3]])], etude.NotSupportedError, /input 1: expected shape \[2, 3\], got \[1, 3\]/],
+    [[ones, [[1, 2, 3], [4, "a", 6]]], etude.ArgumentError, /input 1: element \[1\]\[1\] is "a", and float32 holds/],
     [[ones, null], etude.EtudeError, /input 1/],
     [[ones, [[1, 2], [3]]], etude.ArgumentError, /equal lengths/],
     [ones, etude.EtudeError, /input/],
@@ -352,4 +355,207 @@ test("a worker gets the compiled module", async () => {
     new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`), { workerData }).on("message", resolve).on("error", reject);
   })));
   for (const result of results) assert.deepEqual([...result], [3, 3, 3, 3, 3, 3]);
+});
+
+const refuses = (act, text, kind = etude.ArgumentError) =>
+  assert.throws(act, (error) => error instanceof kind && text.test(error.message) || assert.fail(`${text}: ${error.stack}`));
+
+test("inputs of more than 4 GiB are a MemoryError, and nothing is written", async () => {
+  const { Instance } = await internal("instance.js");
+  const { packInputs } = await internal("values.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  const before = instance.bytes.length;
+  const guard = instance.alloc(64);
+  instance.bytes.fill(7, guard, guard + 64);
+  // 2^29 + 16 numbers, twice, are 4 GiB and a bit, which would wrap around to a small block; nobody touches them
+  const info = { kind: "tensor", dtype: "float32", shape: [2 ** 29 + 16], dimOrder: [0], dynamic: false };
+  const huge = new Float32Array(2 ** 29 + 16);
+  refuses(() => packInputs(instance, "m", [huge, huge], [info, info]), /no 42949\d+ bytes .* at most 4 GiB/, etude.MemoryError);
+  for (const size of [2 ** 32, 2 ** 32 + 64, 2 ** 40, NaN, Infinity]) refuses(() => instance.alloc(size), /bytes/, etude.MemoryError);
+  assert.ok(instance.bytes.subarray(guard, guard + 64).every((byte) => byte === 7));
+  assert.ok(instance.bytes.length <= before + 2 ** 21);
+  // a shape that the method does not have is refused before there is a copy
+  const runtime = new etude.Runtime(instance);
+  const method = (await runtime.load(corpus("add.pte"))).loadMethod();
+  const bytes = runtime.memoryBytes;
+  const tensor = { data: huge, shape: [2 ** 29 + 16] };
+  refuses(() => method.run([tensor, tensor]), /input 0: expected shape \[2, 3\]/, etude.NotSupportedError);
+  refuses(() => method.run([{ data: new Float32Array(0), shape: [0, 2 ** 32 + 3] }, tensor]), /input 0: expected shape/, etude.NotSupportedError);
+  assert.equal(runtime.memoryBytes, bytes);
+});
+
+test("inputs that can't be written leave no block behind", async () => {
+  const { Instance } = await internal("instance.js");
+  const { packInputs } = await internal("values.js");
+  const instance = new Instance((await etude.defaultRuntime()).module);
+  const [taken, freed] = [[], []];
+  const broken = {
+    alloc: (size) => (taken.push(instance.alloc(size)), taken.at(-1)),
+    free: (ptr) => (freed.push(ptr), instance.free(ptr)),
+    bytes: instance.bytes,
+    get view() {
+      throw new TypeError("as of a Symbol");
+    },
+  };
+  assert.throws(() => packInputs(broken, "m", [1], [{ kind: "int" }]), /as of a Symbol/);
+  assert.deepEqual([freed, freed.length], [taken, 1]);
+  const runtime = await etude.Runtime.create();
+  const method = (await runtime.load(corpus("add.pte"))).loadMethod();
+  const odd = etude.Tensor.from([[1, 2, 3], [4, 5, 6]]);
+  odd.shape = [2, Symbol("three")];
+  const before = runtime.memoryBytes;
+  for (let i = 0; i < 20000; i++) assert.throws(() => method.run([odd, odd]), etude.ArgumentError);
+  assert.equal(runtime.memoryBytes, before);
+});
+
+test("data is an array of files, or one of them; what fails is one error", async () => {
+  const unhandled = [];
+  const note = (reason) => unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  const [pte, ptd] = [corpus("external_constants.pte"), corpus("external_constants.ptd")];
+  const bytes = await readFile(ptd);
+  for (const data of [[ptd], ptd, bytes, new Uint8Array(bytes).buffer, new Blob([bytes]), new Response(bytes), pathToFileURL(ptd), [bytes]]) {
+    (await etude.load(pte, { data })).loadMethod();
+  }
+  for (const data of [null, 5, {}, [5], [null], [ptd, undefined], new Set([ptd]), Promise.resolve(bytes)]) {
+    await assert.rejects(etude.load(pte, { data }), (e) => e instanceof etude.ArgumentError && /data/.test(e.message));
+  }
+  await assert.rejects(etude.load("no.pte", { data: ["a.ptd", "b.ptd", ptd] }), etude.NotFoundError);
+  await assert.rejects(etude.load(pte, { data: [ptd, "a.ptd", new Response("", { status: 500 })] }), etude.EtudeError);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  process.off("unhandledRejection", note);
+  assert.deepEqual(unhandled, []);
+  const without = await etude.load(pte);
+  refuses(() => without.loadMethod(), /the option data of load/, etude.EtudeError);
+});
+
+test("numbers that a dtype does not hold are errors that say where and what", async () => {
+  const wrong = {
+    int8: [300, -129, 128, 1.7, NaN, Infinity, "1", true, null, undefined, {}, 1n << 40n],
+    uint8: [-1, 256, 0.5], int16: [32768], uint16: [65536, -1], int32: ["x", 2 ** 31, 2147483648n], uint32: [2 ** 32, -1],
+    int64: [2n ** 63n, 2n ** 64n, 2 ** 63, 1.5, "1", NaN], uint64: [-1n, -1, 2n ** 64n], quint8: [256],
+    bool: ["false", "", 2, -1, null, NaN, 0.5, {}], float16: [65520, "1", null], bfloat16: [3.4e38, true],
+    float32: [1e39, "a", null, undefined, true, {}, 2n ** 60n + 1n, Symbol("s"), () => 1], float64: ["1", 2n ** 53n + 1n, false],
+  };
+  for (const [dtype, values] of Object.entries(wrong)) {
+    for (const value of values) {
+      refuses(() => etude.Tensor.from([[0, 1], [0, value]], { dtype }), new RegExp(`^element \\[1\\]\\[1\\] is .*, and ${dtype} holds .* `));
+      refuses(() => etude.Tensor.from(value, { dtype }), /^the value is /);
+    }
+  }
+  refuses(() => etude.Tensor.from([1, 300], { dtype: "int8" }), /element \[1\] is 300, and int8 holds whole numbers from -128 to 127$/);
+  refuses(() => etude.Tensor.from(), /the value is undefined/);
+  refuses(() => etude.Tensor.from("abc"), /the value is "abc", and float32 holds numbers/);
+  refuses(() => etude.Tensor.from([, 1]), /element \[0\] is undefined/);
+  refuses(() => etude.Tensor.from([1, [2]]), /equal lengths/);
+  refuses(() => etude.Tensor.from(new Float64Array([1, 2.5]), { dtype: "int32" }), /element \[1\] is 2.5/);
+  refuses(() => etude.Tensor.from([1], { dtype: "float8_e5m2" }), /typed array/, etude.NotSupportedError);
+  const deep = [];
+  deep.push(deep);
+  refuses(() => etude.Tensor.from(deep), /at most 16 dimensions/, etude.NotSupportedError);
+  const held = {
+    int8: [-128, 127, 5n], uint8: [0, 255], int64: [-(2n ** 63n), 2n ** 63n - 1n, 7, 2 ** 62], uint64: [2n ** 64n - 1n], bool: [true, false, 1, 0, 1n],
+    float32: [3.4028234663852886e38, Infinity, NaN, -0, 3n, 2n ** 60n], float16: [65504, -Infinity, NaN], uint32: [2 ** 32 - 1],
+  };
+  for (const [dtype, values] of Object.entries(held)) {
+    const same = (value) => (dtype === "bool" ? Boolean(value) : dtype.endsWith("64") ? BigInt(value) : Number(value));
+    assert.deepEqual(etude.Tensor.from(values, { dtype }).toArray(), values.map(same), dtype);
+  }
+  const method = (await etude.load(corpus("add.pte"))).loadMethod();
+  const ones = [[1, 1, 1], [1, 1, 1]];
+  for (const value of [[["a", "b", "c"], [1, 1, 1]], [[null, 1, 1], [1, 1, 1]], [[1, 1, true], [1, 1, 1]]]) {
+    refuses(() => method.run([ones, value]), /^input 1: element \[0\]\[\d\] is /);
+  }
+});
+
+test("settings that do not exist, and limits out of range, are errors", async () => {
+  const program = await etude.load(corpus("add.pte"));
+  refuses(() => program.loadMethod("forward", { memorylimit: 5 }), /loadMethod has no setting 'memorylimit'; did you mean 'memoryLimit'\?/);
+  refuses(() => program.loadMethod("forward", { work_limit: 5 }), /did you mean 'workLimit'/);
+  refuses(() => program.loadMethod("forward", { threads: 5 }), /there are: options/);
+  refuses(() => etude.Tensor.from([1], { dype: "int32" }), /did you mean 'dtype'/);
+  refuses(() => etude.Tensor.from([1], "int32"), /as an object/);
+  await assert.rejects(etude.load(corpus("add.pte"), { dat: [] }), (e) => e instanceof etude.ArgumentError && /load has no setting 'dat'; did you mean 'data'/.test(e.message));
+  await assert.rejects(program.runtime.load(corpus("add.pte"), { verificaton: "Minimal" }), /did you mean 'verification'/);
+  await assert.rejects(etude.Runtime.create({ modul: 1 }), /did you mean 'module'/);
+  for (const name of ["memoryLimit", "instructionLimit", "workLimit", "constantLimit"]) {
+    for (const limit of [2 ** 64, 2 ** 63, -1, 1.5, NaN, Infinity, "5", null, 5n, Symbol("s"), ...(name === "constantLimit" ? [] : [0])]) {
+      refuses(() => program.loadMethod("forward", { [name]: limit }), new RegExp(`${name} is a whole number`));
+    }
+    program.loadMethod("forward", { [name]: 2 ** 53 }).dispose();
+  }
+  refuses(() => program.loadMethod("forward", { memoryLimit: 10 }), /raise memoryLimit if/, etude.EtudeError);
+});
+
+test("whatever is given, what is thrown is an EtudeError", async () => {
+  const file = corpus("add.pte");
+  const program = await etude.load(file);
+  const method = program.loadMethod();
+  const counter = (await etude.load(corpus("counter.pte"))).loadMethod();
+  const { runtime } = program;
+  const gone = new Float32Array(6);
+  const tensor = new etude.Tensor("float32", [2, 3], gone);
+  const state = counter.getState(counter.stateNames[0]);
+  const bytes = new Uint8Array(await readFile(file));
+  for (const { buffer } of [gone, state.data, bytes]) structuredClone(buffer, { transfer: [buffer] });
+  const odd = [null, 5, 1.5, "x", Symbol("s"), {}, [], true, () => 1, Object.create(null)];
+  const calls = {
+    seed: odd.filter((v) => v !== 5).map((v) => () => counter.setSeed(v)),
+    wideSeed: [() => counter.setSeed(2n ** 64n), () => counter.setSeed(undefined)],
+    loadMethod: odd.map((v) => () => program.loadMethod(v)),
+    settings: odd.filter((v) => v?.constructor !== Object && !(v && Object.getPrototypeOf(Object(v)) === null)).map((v) => () => program.loadMethod("forward", v)),
+    method: odd.map((v) => () => program.method(v)),
+    run: odd.map((v) => () => method.run(v)),
+    input: odd.map((v) => () => method.run([v, tensor])),
+    transferred: [() => method.run([tensor, tensor]), () => method.run([gone, gone]), () => counter.setState(counter.stateNames[0], state)],
+    state: odd.flatMap((v) => [() => counter.getState(v), () => counter.setState(counter.stateNames[0], v), () => counter.resetState(v)]),
+    options: odd.flatMap((v) => [() => runtime.setOption(v, "a", 1), () => runtime.getOption("XnnpackBackend", v), () => runtime.optionSchema(v), () => runtime.resetOptions(v), () => method.explainOption(v, v)]),
+    allOptions: [5, "x", [1], true, () => 1].flatMap((v) => [() => runtime.setOptions(v), () => runtime.setOptions({ XnnpackBackend: v })]),
+    shape: odd.filter((v) => !Array.isArray(v)).flatMap((v) => [() => new etude.Tensor("float32", v, new Float32Array(1)), () => new etude.Tensor("float32", [v === 5 ? -1 : v], new Float32Array(1))]),
+    order: ["10", [1, 1], [0], [Symbol("s"), 0], 5, null, {}].map((v) => () => new etude.Tensor("float32", [2, 3], new Float32Array(6), v)),
+    dtype: odd.flatMap((v) => [() => new etude.Tensor(v, [1], new Float32Array(1)), () => etude.Tensor.from([1], { dtype: v })]),
+    data: odd.map((v) => () => new etude.Tensor("float32", [1], v)),
+    load: odd.map((v) => () => etude.load(v)),
+    loadSettings: odd.filter((v) => v?.constructor !== Object && !(v && Object.getPrototypeOf(Object(v)) === null)).map((v) => () => etude.load(file, v)),
+    runtime: odd.map((v) => () => etude.load(file, { runtime: v })),
+    verification: odd.map((v) => () => etude.load(file, { verification: v })),
+    unused: odd.map((v) => () => etude.load(file, { unusedOptions: v })),
+    lost: [() => etude.load(bytes), () => etude.load(bytes.buffer)],
+    read: [async () => { const used = new Response("x"); await used.text(); return etude.load(used); }],
+    module: odd.map((v) => () => etude.Runtime.create({ module: v === null ? 5 : v })),
+    modules: [async () => etude.Runtime.create({ module: await readFile(file) }), async () => etude.Runtime.create({ module: await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])) })],
+    compile: [() => etude.compile(5), () => etude.compile(null), () => etude.compile(new Uint8Array(8)), () => etude.compile("no/such.wasm")],
+  };
+  const problems = [];
+  for (const [name, list] of Object.entries(calls)) {
+    for (const [i, call] of list.entries()) {
+      try {
+        await call();
+        problems.push(`${name} ${i}: no error`);
+      } catch (error) {
+        if (!(error instanceof etude.EtudeError) || error.status === "Internal") problems.push(`${name} ${i}: ${error.stack.split("\n").slice(0, 3).join(" ")}`);
+      }
+    }
+  }
+  assert.deepEqual(problems, []);
+  refuses(() => method.run([tensor, tensor]), /transferred/);
+  const bools = new etude.Tensor("bool", [2], new Uint8Array([1, 2]));
+  const { packInputs } = await internal("values.js");
+  refuses(() => packInputs(null, "m", [bools], [{ kind: "tensor", dtype: "bool", shape: [2], dimOrder: [0] }]), /input 0: number 1 .* is 2, and a bool is 0 or 1/);
+});
+
+test("messages have JavaScript's names", async () => {
+  const { inJavaScript } = await internal("messages.js");
+  const told = {
+    "expected float, got double: convert it first": "expected float32, got float64: convert it first",
+    "the result half [2, 3] is an argument too": "the result float16 [2, 3] is an argument too",
+    "argument 1 must be long, not int [4]": "argument 1 must be int64, not int32 [4]",
+    "no conversion from byte to complex_float": "no conversion from uint8 to complex64",
+    "the limit of work, 3, is used up: raise work_limit if the file is trusted": "the limit of work, 3, is used up: raise workLimit if the file is trusted",
+    "method 'half' has no inputs; 'aten::to.float' is of char.pte": "method 'half' has no inputs; 'aten::to.float' is of char.pte",
+    "4 bytes are needed": "4 bytes are needed",
+  };
+  for (const [from, to] of Object.entries(told)) assert.equal(inJavaScript(from), to);
+  const program = await etude.load(corpus("add.pte"));
+  refuses(() => program.loadMethod("forward", { options: { NullBackend: { copy: true } } }), /leave them out, or load with unusedOptions: "ignore"/);
 });

@@ -3,6 +3,7 @@ import { ArgumentError, compile, defaultRuntime, load, Runtime, Tensor } from "e
 
 export async function use(file: File): Promise<void> {
   const program = await load(file, { data: ["weights.ptd"], options: { XnnpackBackend: { num_threads: 1 } } });
+  await load("model.pte", { data: "weights.ptd" });
   const names: string[] = program.methods.map((method) => method.name);
   const method = program.loadMethod(names[0], { constantLimit: 0 });
   const [output] = method.run([Tensor.from([[1, 2], [3, 4]]), new Float32Array(4), { data: new BigInt64Array(2), shape: [2] }, 1n, true, null, "text"]);
