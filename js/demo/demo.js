@@ -17,32 +17,39 @@ const MOST_RUNS = 2000; // or may stand still
 let program = null;
 let method = null;
 let inputs = [];
+let asked = 0; // number of the program that was asked for last
 
-function tell(error) {
+function tell(error, of) {
   const trouble = find("#trouble");
   trouble.hidden = error === null;
-  trouble.textContent = error === null ? "" : `${error.name}: ${error.message}`;
+  trouble.textContent = error === null ? "" : [...(of ? [of] : []), error.name, error.message].join(": ");
   if (error !== null) console.error(error);
 }
 
-/** Do something, and say in the page what goes wrong. */
-async function attempt(act) {
+/** Do something, and say in the page what goes wrong, and with which file. */
+async function attempt(act, of = "") {
   tell(null);
   try {
     await act();
   } catch (error) {
-    tell(error);
+    tell(error, of);
   }
 }
+
+/** An error that says what a person did who uses the page. */
+const mistake = (message) => Object.assign(new Error(message), { name: "Not possible" });
 
 const milliseconds = (ms) => (ms < 0.1 ? `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs` : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`);
 
 async function open(source, name, data = []) {
-  program?.dispose();
-  method = null;
+  const number = ++asked;
   const start = performance.now();
-  program = await load(source, { data });
+  const opened = await load(source, { data });
   const took = performance.now() - start;
+  if (number !== asked) return opened.dispose(); // another one was asked for meanwhile
+  program?.dispose(); // what is shown stays in use where the other can't be opened
+  program = opened;
+  method = null;
   find("main").hidden = false;
   find("#drop").hidden = true;
   find("#name").textContent = name;
@@ -60,12 +67,17 @@ async function choose(info, opened = 0) {
   for (const button of find("#methods").children) button.ariaPressed = String(button.textContent === info.name);
   method?.dispose();
   method = null;
+  find("#facts").replaceChildren();
   showInstructions(info);
+  clearResults();
   drawPlan(find("#plan canvas"), find("#plan .note"), info, (first, last) => {
     for (const row of find("#instructions tbody").rows) row.className = row.dataset.index >= first && row.dataset.index <= last ? "lit" : "";
   });
-  find("#outputs .list").replaceChildren();
-  inputs = info.inputs.map((input, i) => makeInput(input, i, () => attempt(run)));
+  const changed = (prepare = () => {}) => attempt(async () => {
+    await prepare();
+    await run();
+  });
+  inputs = info.inputs.map((input, i) => makeInput(input, i, changed));
   find("#inputs .list").replaceChildren(...inputs.map((input) => input.element));
   const start = performance.now();
   method = program.loadMethod(info.name);
@@ -102,17 +114,34 @@ function showTimes(profiles) {
   });
 }
 
+/** Nothing stays of an earlier run. */
+function clearResults() {
+  find("#time").textContent = "";
+  find("#outputs .list").replaceChildren();
+  for (const row of find("#instructions tbody").rows) {
+    row.cells[1].textContent = "";
+    row.cells[1].style.removeProperty("--share");
+  }
+}
+
 async function run() {
-  if (method === null) return;
+  if (method === null) throw mistake("this method could not be loaded: choose another one, or open another program");
+  const chosen = method;
   find("#time").textContent = "running …";
   await new Promise((resolve) => setTimeout(resolve)); // so that it shows
-  const given = inputs.map((input) => input.value());
-  const { outputs, instructions } = method.profile(given);
-  const sum = instructions.reduce((all, { milliseconds: ms }) => all + ms, 0);
-  const [alone, profiles] = method.stateNames.length > 0 ? [sum, [instructions]] : measure(given);
-  find("#time").textContent = milliseconds(alone);
-  find("#outputs .list").replaceChildren(...outputs.map(showOutput));
-  showTimes(profiles);
+  if (chosen !== method) return;
+  try {
+    const given = inputs.map((input) => input.value());
+    const { outputs, instructions } = method.profile(given);
+    const sum = instructions.reduce((all, { milliseconds: ms }) => all + ms, 0);
+    const [alone, profiles] = method.stateNames.length > 0 ? [sum, [instructions]] : measure(given);
+    find("#time").textContent = milliseconds(alone);
+    find("#outputs .list").replaceChildren(...outputs.map(showOutput));
+    showTimes(profiles);
+  } catch (error) {
+    clearResults();
+    throw error;
+  }
 }
 
 /** Milliseconds of a run, the mean of as many as there is time for, and profiles of as many. */
@@ -128,13 +157,21 @@ function measure(given) {
 }
 
 function openFiles(files) {
-  const chosen = [...files].find((file) => file.name.endsWith(".pte")) ?? files[0];
-  const data = [...files].filter((file) => file.name.endsWith(".ptd"));
-  return attempt(() => open(chosen, chosen.name, data));
+  const data = files.filter((file) => file.name.endsWith(".ptd"));
+  const others = files.filter((file) => !data.includes(file));
+  const chosen = others.find((file) => file.name.endsWith(".pte")) ?? others[0] ?? data[0];
+  return attempt(() => {
+    if (others.length === 0) throw mistake("a .ptd holds data of a program: drop it together with its .pte, both at once");
+    return open(chosen, chosen.name, data);
+  }, chosen.name);
 }
 
-find("#file").onchange = (event) => openFiles(event.target.files);
-find("#sample").onclick = () => attempt(() => open("digits.pte", "digits.pte"));
+find("#file").onchange = ({ target }) => {
+  const files = [...target.files];
+  target.value = ""; // so that the same file can be chosen again
+  if (files.length > 0) openFiles(files);
+};
+find("#sample").onclick = () => attempt(() => open("digits.pte", "digits.pte"), "digits.pte");
 find("#run").onclick = () => attempt(run);
 addEventListener("dragover", (event) => {
   event.preventDefault();
@@ -144,13 +181,13 @@ addEventListener("dragleave", () => document.body.classList.remove("over"));
 addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("over");
-  if (event.dataTransfer.files.length > 0) openFiles(event.dataTransfer.files);
+  if (event.dataTransfer.files.length > 0) openFiles([...event.dataTransfer.files]);
 });
 addEventListener("resize", () => method && drawPlan(find("#plan canvas"), find("#plan .note"), method.info, () => {}));
 
 await attempt(async () => {
   const runtime = await defaultRuntime();
   find("#about").textContent += ` ${runtime.kernelCount} operators, ${runtime.backends.at(-1)}.`;
-  const asked = new URLSearchParams(location.search).get("open");
-  if (asked !== null) await open(asked, asked.split("/").pop());
+  const wanted = new URLSearchParams(location.search).get("open");
+  if (wanted !== null) await attempt(() => open(wanted, wanted.split("/").pop()), wanted.split("/").pop());
 });

@@ -3,6 +3,9 @@
 import { Tensor } from "../src/index.js";
 
 const WHOLE = /^u?int|^bool/;
+const INDEX = /^u?int(32|64)$/;
+/** Made whole numbers are below that, since those of 32 and 64 bits may be indices, of which most tensors have two; 0 for floats. */
+const boundOf = (dtype) => (!WHOLE.test(dtype) ? 0 : INDEX.test(dtype) || dtype === "bool" ? 2 : 10);
 const size = (shape) => shape.reduce((a, b) => a * b, 1);
 const element = (tag, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -18,18 +21,19 @@ function* random(seed = 1) {
   }
 }
 
+/** `whole` numbers are below that, and others nearly normal. */
 function noise(count, whole) {
   const numbers = random();
   const next = () => numbers.next().value;
   // a sum of twelve is nearly normal, with deviation 1
-  return Array.from({ length: count }, () => (whole ? Math.floor(next() * 10) : Array.from({ length: 12 }, next).reduce((a, b) => a + b) - 6));
+  return Array.from({ length: count }, () => (whole ? Math.floor(next() * whole) : Array.from({ length: 12 }, next).reduce((a, b) => a + b) - 6));
 }
 
 const MADE = {
   random: (count, whole) => noise(count, whole),
   zeros: (count) => new Array(count).fill(0),
   ones: (count) => new Array(count).fill(1),
-  ramp: (count, whole) => Array.from({ length: count }, (_, i) => (whole ? i % 10 : i / count)),
+  ramp: (count, whole) => Array.from({ length: count }, (_, i) => (whole ? i % whole : i / count)),
 };
 
 /** What a grey or colour value of 0 … 1 becomes. */
@@ -130,19 +134,25 @@ function drawingPad(seen, changed) {
 }
 
 /** Shows a picture on a canvas, the whole of it stretched. */
-async function showImage(file, canvas) {
-  canvas.getContext("2d").drawImage(await createImageBitmap(file), 0, 0, canvas.width, canvas.height);
+async function showImage(file, canvas, index) {
+  let picture;
+  try {
+    picture = await createImageBitmap(file);
+  } catch (cause) {
+    throw new TypeError(`input ${index}: ${file.name} can't be read as a picture`, { cause });
+  }
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
 }
 
-function imageInput(info, image, changed) {
+function imageInput(info, index, image, changed) {
   const seen = element("canvas", { width: image.width, height: image.height, className: "seen", style: `width:${Math.min(image.width * 10, 96)}px` });
-  const range = element("select", { title: "what the values of the picture become", onchange: changed });
+  const range = element("select", { title: "what the values of the picture become", onchange: () => changed() });
   range.append(...Object.keys(RANGES).map((name) => element("option", { textContent: name })));
   range.value = image.height === 8 && image.width === 8 ? "0 … 16" : image.channels === 3 ? "ImageNet" : "0 … 1";
   const file = element("input", { type: "file", accept: "image/*", hidden: true });
-  file.onchange = async () => {
-    await showImage(file.files[0], seen);
-    changed();
+  file.onchange = () => {
+    const [picture] = file.files;
+    if (picture !== undefined) changed(() => showImage(picture, seen, index));
   };
   const parts = [element("figure", {}, seen, element("figcaption", { textContent: `${image.width} × ${image.height}, as it is read` }))];
   const buttons = [element("label", { className: "button", textContent: "Picture…" }, file), range];
@@ -164,9 +174,40 @@ function imageInput(info, image, changed) {
   return { body: [element("div", { className: "pad" }, ...parts), element("div", { className: "bar" }, ...buttons)], value };
 }
 
-function numbersInput(info, changed) {
-  const shape = element("textarea", { style: "min-height:0", rows: 1, value: JSON.stringify(info.shape), onchange: changed });
-  const text = element("textarea", { hidden: true, placeholder: "[[1, 2], [3, 4]]", onchange: changed });
+const wrong = (index, text, form) => new TypeError(`input ${index}: ${text.trim() === "" ? "nothing" : `'${text.slice(0, 40)}'`} is typed: write ${form}`);
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The numbers that were typed for an input. */
+function typed(text, info, index) {
+  const numbers = parsed(text);
+  const example = info.dtype === "bool" ? "[[true, false], [false, true]]" : "[[1, 2], [3, 4]]";
+  if (numbers === undefined) throw wrong(index, text, `numbers in brackets, those of a matrix as ${example}; expected ${info.dtype} [${info.shape.join(", ")}]`);
+  try {
+    return Tensor.from(numbers, { dtype: info.dtype });
+  } catch (error) {
+    error.message = `input ${index}: ${error.message}`;
+    throw error;
+  }
+}
+
+/** The shape that was typed for an input whose sizes may be smaller. */
+function typedShape(text, info, index) {
+  const shape = parsed(text);
+  const fits = (n, i) => Number.isInteger(n) && n >= 0 && n <= info.shape[i];
+  if (Array.isArray(shape) && shape.length === info.shape.length && shape.every(fits)) return shape;
+  throw wrong(index, text, `a shape of at most ${JSON.stringify(info.shape)}`);
+}
+
+function numbersInput(info, index, changed) {
+  const shape = element("textarea", { style: "min-height:0", rows: 1, value: JSON.stringify(info.shape), onchange: () => changed() });
+  const text = element("textarea", { hidden: true, placeholder: "[[1, 2], [3, 4]]", onchange: () => changed() });
   const how = element("select", {}, ...[...Object.keys(MADE), "numbers"].map((name) => element("option", { textContent: name })));
   how.onchange = () => {
     text.hidden = how.value !== "numbers";
@@ -175,10 +216,9 @@ function numbersInput(info, changed) {
   };
   shape.hidden = !info.dynamic;
   const value = () => {
-    if (how.value === "numbers") return Tensor.from(JSON.parse(text.value), { dtype: info.dtype });
-    const sizes = JSON.parse(shape.value);
-    const whole = WHOLE.test(info.dtype);
-    const numbers = MADE[how.value](size(sizes), whole).map((v) => (info.dtype === "bool" ? v > 4 || v === 1 : v));
+    if (how.value === "numbers") return typed(text.value, info, index);
+    const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
+    const numbers = MADE[how.value](size(sizes), boundOf(info.dtype));
     return Tensor.from(numbers, { dtype: info.dtype, shape: sizes });
   };
   return { body: [how, " ", shape, text], value };
@@ -189,7 +229,7 @@ export function makeInput(info, index, changed) {
   const told = info.kind === "tensor" ? `${info.dtype} [${info.shape.map((n) => (info.dynamic ? `≤${n}` : n)).join(", ")}]` : info.kind;
   const head = element("h3", {}, `input ${index}`, element("code", { textContent: told }));
   const image = imageOf(info);
-  const made = image ? imageInput(info, image, changed) : info.kind === "tensor" ? numbersInput(info, changed) : null;
+  const made = image ? imageInput(info, index, image, changed) : info.kind === "tensor" ? numbersInput(info, index, changed) : null;
   const fixed = element("code", { textContent: String(info.value ?? "None") });
   return { element: element("div", { className: "item" }, head, ...(made?.body ?? [fixed])), value: made?.value ?? (() => info.value ?? null) };
 }
