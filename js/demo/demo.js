@@ -80,7 +80,12 @@ async function choose(info, opened = 0) {
   inputs = info.inputs.map((input, i) => makeInput(input, i, changed));
   find("#inputs .list").replaceChildren(...inputs.map((input) => input.element));
   const start = performance.now();
-  method = program.loadMethod(info.name);
+  try {
+    method = program.loadMethod(info.name);
+  } catch (error) {
+    if (error.status === "InvalidState" && info.values.some((value) => value.external)) error.message = `drop the .pte together with its .ptd files: ${error.message}`;
+    throw error;
+  }
   const took = opened + performance.now() - start;
   const { total } = method.memory;
   const backends = [...new Set(info.delegates)].join(", ");

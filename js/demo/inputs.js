@@ -176,9 +176,10 @@ function imageInput(info, index, image, changed) {
 
 const wrong = (index, text, form) => new TypeError(`input ${index}: ${text.trim() === "" ? "nothing" : `'${text.slice(0, 40)}'`} is typed: write ${form}`);
 
+/** What JSON says, or undefined; whole numbers that a double would round are bigint. */
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.replace(/(?<![\d.])-?\d{16,}(?![\d.e])/gi, '"$&n"'), (_, value) => (/^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value));
   } catch {
     return undefined;
   }
@@ -209,6 +210,7 @@ function numbersInput(info, index, changed) {
   const shape = element("textarea", { style: "min-height:0", rows: 1, value: JSON.stringify(info.shape), onchange: () => changed() });
   const text = element("textarea", { hidden: true, placeholder: "[[1, 2], [3, 4]]", onchange: () => changed() });
   const how = element("select", {}, ...[...Object.keys(MADE), "numbers"].map((name) => element("option", { textContent: name })));
+  if (INDEX.test(info.dtype)) how.value = "ones"; // indices that most tensors have, and what may be divided by
   how.onchange = () => {
     text.hidden = how.value !== "numbers";
     shape.hidden = !text.hidden || !info.dynamic;

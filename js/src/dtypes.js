@@ -39,11 +39,13 @@ const ROWS = [
 const types = ROWS.map(([code, name, array, lanes = 1]) => Object.freeze({ code, name, array, lanes }));
 const byName = new Map(types.map((type) => [type.name, type]));
 
+export const names = [...byName.keys()];
+
 /** What is known of a dtype: `{code, name, array, lanes}`. */
 export function dtypeOf(name) {
   const type = byName.get(name);
   if (type === undefined) {
-    throw errorOf("InvalidArgument", `${show(name)} is no dtype; there are: ${[...byName.keys()].join(", ")}`);
+    throw errorOf("InvalidArgument", `${show(name)} is no dtype; there are: ${names.join(", ")}`);
   }
   return type;
 }

@@ -1,6 +1,7 @@
 /** What a program says of a method, without loading it. */
 
 import { dtypeOfCode } from "./dtypes.js";
+import { callInJavaScript } from "./messages.js";
 import { layouts } from "./structs.js";
 
 export const KINDS = [
@@ -166,7 +167,7 @@ export class MethodInfo {
       try {
         for (;;) {
           instance.call("etude_program_missing_operator", this.#handle.live, this.#index, found.length, out, NAME_BYTES * 2);
-          found.push(instance.text(out));
+          found.push(callInJavaScript(instance.text(out)));
         }
       } catch (error) {
         if (error.status !== "NotFound") throw error;

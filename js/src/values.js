@@ -40,7 +40,8 @@ function tensorOf(value, info, index) {
   if (Array.isArray(value) || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
     return Tensor.from(value, { dtype: info.dtype });
   }
-  throw fail(index, `expected a ${info.dtype} tensor, got ${show(value)}`, "InvalidType");
+  const hint = value?.shape === undefined ? "" : ": its data is no typed array";
+  throw fail(index, `expected a ${info.dtype} tensor, got ${show(value)}${hint}`, "InvalidType");
 }
 
 /** Dtype and shape against the method's, as the library does: before there is a copy. */

@@ -553,9 +553,15 @@ test("messages have JavaScript's names", async () => {
     "no conversion from byte to complex_float": "no conversion from uint8 to complex64",
     "the limit of work, 3, is used up: raise work_limit if the file is trusted": "the limit of work, 3, is used up: raise workLimit if the file is trusted",
     "method 'half' has no inputs; 'aten::to.float' is of char.pte": "method 'half' has no inputs; 'aten::to.float' is of char.pte",
+    "aten::x.out (float, bfloat16, long)": "aten::x.out (float32, bfloat16, int64)",
+    "the mode (float, slow) of it": "the mode (float, slow) of it",
     "4 bytes are needed": "4 bytes are needed",
   };
   for (const [from, to] of Object.entries(told)) assert.equal(inJavaScript(from), to);
+  const text = (await readFile(corpus("add.pte"))).toString("latin1").replaceAll("aten::add", "aten::axd");
+  const lacking = await etude.load(Buffer.from(text, "latin1"));
+  assert.deepEqual(lacking.methods[0].missingOperators, ["aten::axd.out (float32, float32)"]);
+  refuses(() => lacking.loadMethod(), /aten::axd\.out \(float32, float32\)/, etude.OperatorMissingError);
   const program = await etude.load(corpus("add.pte"));
   refuses(() => program.loadMethod("forward", { options: { NullBackend: { copy: true } } }), /leave them out, or load with unusedOptions: "ignore"/);
 });
