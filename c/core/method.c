@@ -173,10 +173,9 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
 
 static etude_status check_limit(const etude_plan *plan, uint64_t needed, uint64_t limit) {
   if (needed <= limit && needed <= SIZE_MAX / 2) return ETUDE_OK;
-  return etude_error_about(
-      plan->error, ETUDE_OUT_OF_MEMORY, plan->name,
-      "method %q needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted", plan->name,
-      (int64_t)needed, (int64_t)limit);
+  return etude_error_about(plan->error, ETUDE_OUT_OF_MEMORY, plan->name,
+                           "needs %l bytes of memory, the limit is %l: raise memory_limit if the file is trusted",
+                           (int64_t)needed, (int64_t)limit);
 }
 
 /* The method object in a block of its own, with all of its arrays, empty. */

@@ -119,7 +119,7 @@ def try_cmake_layout(layout: str, place: Path) -> None:
 def try_arduino(place: Path) -> None:
     """Manifest, folders, the sources as C, and the sketch as C++."""
     embed("arduino", place)
-    keys = dict(line.split("=", 1) for line in (place / "library.properties").read_text().splitlines())
+    keys = dict(line.split("=", 1) for line in (place / "library.properties").read_text().splitlines() if not line.startswith("#"))
     wanted = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url", "architectures", "includes"}
     if set(keys) != wanted or not re.fullmatch(r"\d+\.\d+\.\d+", keys["version"]) or not (place / "src" / keys["includes"]).exists():
         sys.exit(f"library.properties: {keys}")

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
     except MemoryError as error:
-        print(f"etude {args.command}: out of memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        print(f"etude {args.command}: out of memory{f': {in_options(str(error))}' if str(error) else ''}", file=sys.stderr)
         return FAILED
     except (EtudeError, OSError, ValueError) as error:
         # Errors of the system name their file; the others are about the program, or an argument that goes with it.

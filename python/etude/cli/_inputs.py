@@ -74,6 +74,19 @@ def read_inputs(method: etude.Method, args: argparse.Namespace, *, words: TextIO
     return Inputs(values, sources)
 
 
+def read_arrays(method: etude.Method, items: list[str]) -> dict[int, Array]:
+    """The tensors among the inputs for a method that `items`, N=FILE.npy each, give. What `execute` would refuse is refused."""
+    inputs = read_inputs(method, argparse.Namespace(inputs=None, input=items))
+    infos = method.metadata.inputs
+    given = {i: value for i, value in enumerate(inputs.values) if inputs.sources[i] == "given"}
+    for i in given:
+        if infos[i].tensor is None:
+            raise NamedError(f"--input {i}: input {i} of method '{method.name}' is {infos[i]}, and arrays are for tensors")
+    zeros = {"Int": 0, "Double": 0.0, "Bool": False}
+    method.check_inputs([zeros.get(info.kind) if value is None else value for value, info in zip(inputs.values, infos)])
+    return {i: np.asarray(value) for i, value in given.items()}
+
+
 def _given(args: argparse.Namespace, method: etude.Method) -> dict[int, object]:
     given: dict[int, object] = {}
     if args.inputs is not None:

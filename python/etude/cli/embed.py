@@ -7,18 +7,24 @@ functions with the types of its inputs and outputs; and with --board an example 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from etude.cli._errors import NamedError, about
+from etude.cli._inputs import read_arrays
 from etude.embed.boards import BOARDS
 from etude.embed.build import make_files, read_model, with_exact_arena
 from etude.embed.layouts import LAYOUTS
 from etude.embed.library import PARTS, Choices
+from etude.embed.marks import find_made, is_made, mark
+from etude.embed.measure import Missing
 from etude.embed.model import Model, identifier
+from etude.embed.names import is_taken
 from etude.embed.requirements import parse_needs
+from etude.emit.files import write_files
 from etude.errors import EtudeValueError
 
 Array = np.ndarray[Any, Any]
@@ -44,8 +50,15 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "-":
         raise NamedError("--output -: expected a folder, which stdout is not")
     folder = Path(args.output)
+    if folder.exists() and not folder.is_dir():
+        raise NamedError(f"--output {args.output}: is a file, not a folder")
+    if args.input and not args.board:
+        raise NamedError("--input goes with --board: it is for the example that runs on a board")
+    if args.name is not None and len(args.programs) > 1:
+        raise NamedError("--name is for one program; several have the names of their files")
     choices = Choices(args.fast, args.texts, parts=frozenset(args.parts))
     models = _models(args)
+    more = parse_needs(Path(args.kernels)) if args.kernels else {}
     board = BOARDS[args.board] if args.board else None
     inputs: dict[tuple[str, int], Array] = {}
     if board is not None:
@@ -54,15 +67,19 @@ def run(args: argparse.Namespace) -> int:
         if len(models) > 1:
             raise EtudeValueError("an example is made for one program: leave out --board, or the other programs")
         inputs = _inputs(args.input, models[0])
-        models = [with_exact_arena(models[0], choices, board, inputs)]
-    more = parse_needs(Path(args.kernels)) if args.kernels else {}
     files = make_files(models, choices, more=more, board=board, inputs=inputs)
     files = LAYOUTS[args.layout](models[0].name, files)
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    unmeasured = ""
+    if board is not None:
+        _check_own(folder, files)
+        try:
+            models = [with_exact_arena(models[0], choices, board, inputs, more)]
+            files = make_files(models, choices, more=more, board=board, inputs=inputs)
+        except Missing as error:
+            unmeasured = f": {error}"
+    _write(folder, files)
     for model in models:
-        how = "measured on the board" if model.exact else "at most"
+        how = "measured on the board" if model.exact else f"at most{unmeasured}"
         print(f"{folder / model.name}.c: {len(model.data):,} bytes of flash; arena {model.arena:,} bytes, {how}")
     commands = board.commands() if board else ["cc -Os -ffunction-sections -fdata-sections -Wl,--gc-sections *.c -lm"]
     if args.layout != "plain":
@@ -75,21 +92,45 @@ def _models(args: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
     for path in args.programs:
         name = identifier(args.name or ("model" if len(args.programs) == 1 else Path(path).stem))
-        if name in {"etude", "main", "board"} or any(name == model.name for model in models):
-            raise EtudeValueError(f"the name {name!r} is taken: give another file name, or --name")
+        if is_taken(name) or any(name == model.name for model in models):
+            raise NamedError(f"{path}: the name {name!r} is taken: {'rename the file' if len(args.programs) > 1 else 'give another --name'}")
         with about(path):
             models.append(read_model(Path(path), name))
     return models
 
 
 def _inputs(options: list[str], model: Model) -> dict[tuple[str, int], Array]:
-    """The arrays of --input, by method and number."""
-    found = {}
+    """The arrays of --input, by method and number, checked as those of `etude run`."""
     methods = list(model.program)
+    by_method: dict[str, list[str]] = {}
     for option in options:
         place, equals, file = option.partition("=")
         method, colon, number = place.rpartition(":")
-        if not equals or not number.isdecimal() or (not colon and len(methods) > 1):
-            raise EtudeValueError(f"--input {option}: expected [METHOD:]N=FILE.npy; methods: {', '.join(methods)}")
-        found[method or methods[0], int(number)] = np.load(file, allow_pickle=False)
-    return found
+        if not equals or not number.isdecimal() or (not colon and len(methods) > 1) or not file.endswith(".npy"):
+            raise NamedError(f"--input {option}: expected [METHOD:]N=FILE.npy; methods: {', '.join(methods)}")
+        if colon and method not in methods:
+            raise NamedError(f"--input {option}: there is no method {method!r}; methods: {', '.join(methods)}")
+        by_method.setdefault(method or methods[0], []).append(f"{number}={file}")
+    return {(name, i): array for name, items in by_method.items() for i, array in read_arrays(model.program.load_method(name), items).items()}
+
+
+def _check_own(folder: Path, files: Iterable[str]) -> None:
+    """Refuse to replace what is not ours."""
+    own = [name for name in files if (folder / name).exists() and not is_made(folder / name)]
+    if own:
+        raise NamedError(f"{folder}: {', '.join(own)}: would be replaced, and not made by `etude embed`, or changed since: choose another folder, or move {'it' if len(own) == 1 else 'them'}")
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Write the files, and remove those of an earlier run that are not among them, which `cc *.c` would compile, too."""
+    _check_own(folder, files)
+    left = find_made(folder) - set(files)
+    if (folder / "main.c").exists() and not is_made(folder / "main.c"):
+        left -= {"board.c", "board.h", "link.ld", "flags.txt"}  # the user's main.c may need them
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    write_files({str(folder / name): mark(name, text).encode() for name, text in files.items()})
+    for name in sorted(left):
+        (folder / name).unlink()
+    if left:
+        print(f"removed what an earlier run made: {', '.join(sorted(left))}")

@@ -26,8 +26,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--target", choices=TARGETS, default="cortex-m4", help="the processor (default cortex-m4): " + ", ".join(TARGETS))
     parser.add_argument("--fast", action="store_true", help="with fast kernels, as of `etude embed`")
     parser.add_argument("--texts", action="store_true", help="with error messages")
-    parser.add_argument("--top", metavar="N", type=int, default=0, help="list the N largest functions and tables, too")
+    parser.add_argument("--top", metavar="N", type=_count, default=0, help="list the N largest functions and tables, too")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, not {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,16 +43,17 @@ def run(args: argparse.Namespace) -> int:
     choices = Choices(args.fast, args.texts)
     model = read_model(Path(args.program), "model")
     use = measure(make_files([model], choices, board=board, regions=True), board)
-    parts = {part: use.flash.get(part, 0) for part in ("core", "kernels", "backends", "library")}
+    parts = {part: use.flash.get(part, 0) for part in ("core", "kernels", "backends", "library") if part != "backends" or part in use.flash}
+    flash = {"model": use.flash["model"], **parts}  # without the example, which is there to measure
+    functions = [row for row in use.functions if row[0] in flash][: args.top]
     code = sum(parts.values())
     if args.json:
-        rows = [{"part": part, "name": name, "bytes": size} for part, name, size in use.functions[: args.top]]
-        print(json.dumps({"target": args.target, "flash": use.flash, "code": code, "memory": use.memory, "functions": rows}))
+        rows = [{"part": part, "name": name, "bytes": size} for part, name, size in functions]
+        print(json.dumps({"target": args.target, "flash": flash, "code": code, "memory": use.memory, "functions": rows}))
         return 0
     print(f"{args.program} on {board.processor}")
-    flash = {"model": len(model.data), **{part: size for part, size in parts.items() if size or part != "backends"}}
     print("flash\n" + "\n".join(f"  {part:<12}{size:>10,}" for part, size in flash.items()) + f"\n  {'code':<12}{code:>10,}")
     print("RAM\n" + "\n".join(f"  {region:<12}{size:>10,}" for region, size in use.memory.items() if size or region == "peak"))
-    for part, name, size in use.functions[: args.top]:
+    for part, name, size in functions:
         print(f"{size:>10,}  {part:<10}{name}")
     return 0

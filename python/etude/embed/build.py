@@ -14,15 +14,17 @@ from etude.embed.delegates import find_nodes
 from etude.embed.example import make_example
 from etude.embed.fold import fold
 from etude.embed.library import Choices, make_library
-from etude.embed.measure import Missing, measure
+from etude.embed.measure import measure
 from etude.embed.model import Model
-from etude.embed.requirements import Needs, read_needs, read_parts
-from etude.errors import EtudeError
+from etude.embed.names import check_names
+from etude.embed.requirements import Needs, find_kernels, read_needs, read_parts
+from etude.errors import EtudeError, EtudeValueError
 
 Inputs = Mapping[tuple[str, int], "np.ndarray[Any, Any]"]
 
 #: Beyond what methods take where pointers have eight bytes, which is more than elsewhere: the runtime and the program.
 _BESIDES = 4096
+_EXTERNAL = "its constants are external data, in a .ptd file, which can't be embedded: export the program again with its constants in the .pte file"
 
 
 def read_model(path: Path, name: str) -> Model:
@@ -30,6 +32,9 @@ def read_model(path: Path, name: str) -> Model:
     data = fold(path.read_bytes())
     model = Model(name, etude.load(data), data, _BESIDES, exact=False)
     model.methods()  # before anything is loaded, for what can't be embedded can't either
+    find_kernels(read_needs([model.program]))
+    if any(model.program.metadata(method).external_data for method in model.program):
+        raise EtudeValueError(_EXTERNAL)
     return model._replace(arena=_BESIDES + sum(_most(model.program, method) for method in model.program))
 
 
@@ -37,7 +42,12 @@ def _most(program: etude.Program, method: str) -> int:
     """Bytes that a method takes at most. Of delegates it is known once they are there, for this machine; others pack weights in other ways."""
     if not program.metadata(method).backends:
         return program.memory(method).peak
-    here = program.load_method(method).memory
+    try:
+        here = program.load_method(method).memory
+    except EtudeError as error:  # what backends ask for by name is known once they ask
+        if "external data file" in str(error):
+            raise EtudeValueError(f"method {method!r}: {_EXTERNAL}") from error
+        raise
     return here.peak + here.peak // 4 + 2 * here.delegates
 
 
@@ -46,6 +56,7 @@ def make_files(
     regions: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """The text of each file by name. With a board there is an example for the first model, which also prints regions of memory."""
+    check_names(models)
     needs = read_needs(model.program for model in models)
     for operator, need in (more or {}).items():
         needs[operator] = needs[operator].union(need) if operator in needs else need
@@ -61,10 +72,7 @@ def make_files(
     return files
 
 
-def with_exact_arena(model: Model, choices: Choices, board: Board, inputs: Inputs) -> Model:
-    """The model with an arena of just the bytes that running it on the board takes; as it is where that can't be found out."""
-    try:
-        use = measure(make_files([model], choices, board=board, inputs=inputs, regions=True), board)
-    except (Missing, EtudeError):
-        return model
+def with_exact_arena(model: Model, choices: Choices, board: Board, inputs: Inputs, more: Needs) -> Model:
+    """The model with an arena of just the bytes that running it on the board takes. Errors as of `measure`."""
+    use = measure(make_files([model], choices, more=more, board=board, inputs=inputs, regions=True), board)
     return model._replace(arena=use.memory["peak"], exact=True)

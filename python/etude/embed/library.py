@@ -56,7 +56,7 @@ def _prelude(choices: Choices) -> str:
     defines = "".join(f"#ifndef {name}\n#define {name}\n#endif\n" for name, on in wanted.items() if on)
     headers = "".join(f"#include <{name}>\n" for name in _SYSTEM_HEADERS)
     return (
-        "/* etude in one file: the core, and the kernels of known programs. Made by `etude embed`; BSD-3-Clause. */\n"
+        "/* etude in one file: the core, and the kernels of known programs; BSD-3-Clause. */\n"
         f"{defines}#define ETUDE_NO_SIMD_VARIANTS\n#define ETUDE_XNN_NODES UINT64_C(0x{mask_of(choices.nodes):x})\n"
         f"#define ETUDE_SMALL {int(not choices.fast)}\n#define ETUDE_KERNEL_LINKAGE static\n"
         f'#include "etude.h"\n\n{headers}'

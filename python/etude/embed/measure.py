@@ -22,6 +22,7 @@ _SECTION = re.compile(r"^/\* ---- (c/\w+|the table of kernels)\S* ---- \*/$", re
 _DEFINED = re.compile(r"^(?:KERNEL\((\w+)\)|[^\s#/][^\n;]*?\b(\w+)\([^;{]*\{|[^\s#/][^\n;(]*?\b(\w+)(?:\[\w*\])*(?: ALIGNED| __attribute__\(\(\S*\)\))? = )", re.MULTILINE)
 _LINE = re.compile(r"^memory (\w+): (\d+)$", re.MULTILINE)
 _PARTS = {"c/core": "core", "c/compute": "kernels", "c/kernels": "kernels", "c/backends": "backends", "the table of kernels": "kernels"}
+_ERROR = re.compile(r"\berror: |\bld(?:\.\w+)?: (?!warning: )|undefined reference")
 _SECONDS = 300
 
 
@@ -65,7 +66,9 @@ def _run(command: list[str], folder: Path) -> str:
     except subprocess.TimeoutExpired:
         raise EtudeError(f"{command[0]} did not end within {_SECONDS} seconds") from None
     if done.returncode != 0:
-        raise EtudeError(f"{shlex.join(command)} failed:\n{done.stdout}{done.stderr}".rstrip())
+        said = f"{done.stdout}{done.stderr}".rstrip()
+        first = next((line for line in said.splitlines() if _ERROR.search(line)), said)
+        raise EtudeError(f"{shlex.join(command)} failed with status {done.returncode}:\n{first}")
     return done.stdout + done.stderr  # QEMU writes what semihosting says to stderr
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from etude import Program
@@ -18,7 +19,7 @@ _C_TYPES = {
 }  # fmt: skip
 _SCALARS = {"Int": ("int64_t", "int_value"), "Double": ("double", "double_value"), "Bool": ("bool", "bool_value")}
 XNNPACK = "XnnpackBackend"
-_C_WORDS = frozenset(["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "int", "long", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"])  # fmt: skip
+_C_WORDS = frozenset(["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "int", "long", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "catch", "delete", "explicit", "export", "friend", "mutable", "namespace", "new", "operator", "private", "protected", "public", "template", "this", "throw", "typename", "using", "virtual"])  # fmt: skip
 
 
 def identifier(text: str) -> str:
@@ -55,19 +56,31 @@ class Model(NamedTuple):
                     _check(f"method {name!r}, {kind} {i}", value)
         return found
 
+    def identifiers(self) -> Iterator[tuple[str, str]]:
+        """Every name that the C defines outside of its functions, and what has it."""
+        name, upper = self.name, self.name.upper()
+        yield from ((one, f"program {name!r}") for one in (name, f"{upper}_H_", f"{upper}_ARENA_BYTES"))
+        yield from ((f"{name}_{verb}", f"the function that {verb}s program {name!r}") for verb in ("open", "close"))
+        for method, meta in self.methods().items():
+            yield self._of(method), f"method {method!r} of program {name!r}"
+            for i in range(len(meta.outputs)):
+                for end in ("", "_count"):
+                    yield f"{self._of(method)}_output_{i}{end}", f"output {i} of method {method!r} of program {name!r}"
+
     def header(self) -> str:
         """The text of NAME.h."""
         name, upper = self.name, self.name.upper()
         note = "just what loading and running all methods took on the board" if self.exact else "enough on every machine; .peak says what was used"
         parts = [
-            f"/* {name}: a program for etude, {len(self.data):,} bytes. Made by `etude embed`. */\n#ifndef {upper}_H_\n#define {upper}_H_\n\n"
+            f"/* {name}: a program for etude, {len(self.data):,} bytes. */\n#ifndef {upper}_H_\n#define {upper}_H_\n\n"
             '#include "etude.h"\n\n#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
             f"/* Bytes of memory, aligned to 64, in which everything lives: {note}. */\n"
             f"#define {upper}_ARENA_BYTES {self.arena}u\n\n"
             f"typedef struct {name} {{\n  etude_arena arena; /* .peak: the most that was used */\n  etude_runtime *runtime;\n"
             f"  etude_program *program;\n  etude_method *methods[{len(self.program)}];\n}} {name};\n\n"
             f"/* Load the program and its methods into `memory`, of at least {upper}_ARENA_BYTES; it stays the caller's. `error` may be NULL\n"
-            f"   everywhere. On failure nothing is open. */\n"
+            f"   everywhere. On failure nothing is open. Where `self` is zeroed or nothing is open, methods return ETUDE_INVALID_STATE,\n"
+            f"   outputs are NULL or 0, and closing does nothing. */\n"
             f"etude_status {name}_open({name} *self, void *memory, size_t size, etude_error *error);\n"
             f"void {name}_close({name} *self);\n"
         ]
@@ -119,11 +132,11 @@ class Model(NamedTuple):
         methods = self.methods()
         kinds = {value.kind for meta in methods.values() for value in meta.inputs}
         parts = [
-            f'/* See {name}.h. Made by `etude embed`. */\n#include "{name}.h"\n\n#include <string.h>\n\n'
+            f'/* See {name}.h. */\n#include "{name}.h"\n\n#include <string.h>\n\n'
             "#if defined(__GNUC__)\n#define ALIGNED __attribute__((aligned(16)))\n#else\n#define ALIGNED /* read in place where it is aligned to 16 */\n#endif\n\n"
             f"/* The program file: it stays in flash, and is read there. */\nstatic const uint8_t program_bytes[{len(self.data)}] ALIGNED = {{\n{c_bytes(self.data)}}};\n\n"
             f"static const char *const method_names[] = {{{', '.join(_c_text(method) for method in methods)}}};\nenum {{ METHODS = {len(methods)} }};\n"
-            f"{self._open()}"
+            f"{_REFUSE}{self._open()}"
         ]
         if "Tensor" in kinds:
             parts.append(_SET_TENSOR)
@@ -137,17 +150,19 @@ class Model(NamedTuple):
         return _OPEN.replace("REGISTER", register).replace("NAME", self.name)
 
     def _define(self, number: int, method: str, meta: MethodMeta) -> str:
-        lines = [f"\n{self._run_head(method, meta)} {{", f"  etude_method *const method = self->methods[{number}];", "  etude_status status = ETUDE_OK;"]
+        lines = [f"\n{self._run_head(method, meta)} {{", f"  etude_method *const method = self != NULL ? self->methods[{number}] : NULL;", f"  etude_status status = method != NULL ? ETUDE_OK : refuse_call(error, ETUDE_INVALID_STATE, \"call {self.name}_open first\");"]
         for i, value in enumerate(meta.inputs):
             lines += [f"  {line}" for line in _set_input(i, value)]
         lines += ["  return status == ETUDE_OK ? etude_method_execute(method, error) : status;", "}\n"]
         for i, value in enumerate(meta.outputs):
             lines.append(f"{self._output_head(method, i, value)} {{")
             if value.tensor is None and value.kind not in _SCALARS:
-                lines += ["  etude_value value = {0};", f"  (void)etude_method_get_output(self->methods[{number}], {i}, &value, NULL);", "  return value;", "}\n"]
+                lines += ["  etude_value value = {0};", f"  if (self != NULL && self->methods[{number}] != NULL) (void)etude_method_get_output(self->methods[{number}], {i}, &value, NULL);", "  return value;", "}\n"]
                 continue
             lines.append("  etude_value value;")
-            lines.append(f"  if (etude_method_get_output(self->methods[{number}], {i}, &value, NULL) != ETUDE_OK) return {'NULL' if value.tensor else '0'};")
+            nothing = "NULL" if value.tensor else "0"
+            lines.append(f"  if (self == NULL || self->methods[{number}] == NULL) return {nothing};")
+            lines.append(f"  if (etude_method_get_output(self->methods[{number}], {i}, &value, NULL) != ETUDE_OK) return {nothing};")
             if value.tensor is None:
                 lines.append(f"  return value.as.{_SCALARS[value.kind][1]};")
             else:
@@ -217,8 +232,21 @@ def _set_input(index: int, value: ValueInfo) -> list[str]:
     return [*lines, "}"]
 
 
+_REFUSE = """
+static etude_status refuse_call(etude_error *error, etude_status status, const char *why) {
+  if (error != NULL) {
+    error->status = status;
+    error->offset = UINT64_MAX;
+    error->subject[0] = 0;
+    memcpy(error->message, why, strlen(why) + 1);
+  }
+  return status;
+}
+"""
+
 _OPEN = """
 void NAME_close(NAME *self) {
+  if (self == NULL) return;
   for (uint32_t i = METHODS; i-- > 0;) etude_method_free(self->methods[i]);
   etude_program_free(self->program);
   etude_runtime_free(self->runtime);
@@ -233,7 +261,9 @@ etude_status NAME_open(NAME *self, void *memory, size_t size, etude_error *error
   etude_status status;
   uint32_t count;
   const etude_kernel *kernels = etude_portable_kernels(&count);
+  if (self == NULL) return refuse_call(error, ETUDE_INVALID_ARGUMENT, "self is NULL");
   memset(self, 0, sizeof *self);
+  if (memory == NULL) return refuse_call(error, ETUDE_INVALID_ARGUMENT, "memory is NULL");
   etude_arena_init(&self->arena, memory, size);
   allocator = etude_arena_allocator(&self->arena);
   status = etude_runtime_create(&allocator, NULL, &self->runtime, error);
@@ -254,6 +284,7 @@ static etude_status set_tensor(etude_method *method, uint32_t index, int8_t type
   uint8_t own_order[ETUDE_MAX_RANK];
   etude_tensor tensor;
   etude_value value;
+  if (sizes == NULL) return refuse_call(error, ETUDE_INVALID_ARGUMENT, "the sizes of an input are NULL");
   memset(&tensor, 0, sizeof tensor);
   memset(&value, 0, sizeof value);
   memcpy(own_sizes, sizes, rank * sizeof *sizes);
@@ -265,6 +296,7 @@ static etude_status set_tensor(etude_method *method, uint32_t index, int8_t type
   tensor.scalar_type = type;
   tensor.flags = ETUDE_TENSOR_READONLY;
   tensor.capacity = etude_tensor_nbytes(&tensor);
+  if (data == NULL && tensor.capacity != 0) return refuse_call(error, ETUDE_INVALID_ARGUMENT, "an input is NULL");
   value.tag = ETUDE_VALUE_TENSOR;
   value.as.tensor = &tensor;
   return etude_method_set_input(method, index, &value, error);

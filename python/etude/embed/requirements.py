@@ -90,7 +90,10 @@ def find_kernels(needs: Needs) -> list[Kernel]:
     table = read_kernels()
     missing = [name for name in needs if name not in table]
     if missing:
-        raise EtudeValueError(f"no portable kernel, so no code to embed, for: {', '.join(missing)}")
+        raise EtudeValueError(
+            f"there is no portable kernel, so no code to embed, for: {', '.join(missing)}; a program that has operators of its own can't be embedded: "
+            "build the library with a kernel in a C table instead (docs/kernels.md)"
+        )
     return [kernel for name, kernel in table.items() if name in needs]
 
 
