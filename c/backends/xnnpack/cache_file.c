@@ -185,6 +185,28 @@ static void lay_out(uint8_t *head, size_t head_size, etude_bytes *pieces, const 
   memcpy(head, &header, sizeof header);
 }
 
+/* A file that is there is replaced if it is ours, be it stale or damaged. */
+static etude_status check_replaced(const etude_hooks *hooks, const char *path, etude_error *error) {
+  etude_bytes bytes = {NULL, 0};
+  void *handle = NULL;
+  if (hooks->map_file == NULL) return ETUDE_OK;
+  const etude_status status = hooks->map_file(hooks->self, path, &bytes, &handle, error);
+  if (status != ETUDE_OK) return status == ETUDE_NOT_FOUND ? ETUDE_OK : status;
+  const bool is_ours = bytes.size >= sizeof magic && memcmp(bytes.data, magic, sizeof magic) == 0;
+  hooks->unmap_file(hooks->self, handle);
+  if (is_ours) return ETUDE_OK;
+  return etude_error_set(error, ETUDE_ACCESS_FAILED, "file %q is there and holds something else; name another", path);
+}
+
+static etude_status replace(const etude_hooks *hooks, const char *path, const etude_bytes *pieces, size_t count,
+                            etude_error *error) {
+  etude_error why;
+  etude_status status = check_replaced(hooks, path, &why);
+  if (status == ETUDE_OK) status = hooks->save_file(hooks->self, path, pieces, count, &why);
+  if (status == ETUDE_OK) return ETUDE_OK;
+  return etude_error_set(error, status, "packed_cache_path: no packed weights are saved: %s", why.message);
+}
+
 etude_status etude_xnn_cache_file_write(const etude_hooks *hooks, const char *path, const xnn_cache_item *items,
                                         uint32_t count, const etude_allocator *allocator, etude_error *error) {
   if (hooks->save_file == NULL)
@@ -199,7 +221,7 @@ etude_status etude_xnn_cache_file_write(const etude_hooks *hooks, const char *pa
   } else {
     memset(head, 0, head_size);
     lay_out(head, head_size, pieces, items, count);
-    status = hooks->save_file(hooks->self, path, pieces, 1 + 2 * (size_t)count, error);
+    status = replace(hooks, path, pieces, 1 + 2 * (size_t)count, error);
   }
   if (pieces != NULL) allocator->free(allocator->self, pieces, pieces_size);
   if (head != NULL) allocator->free(allocator->self, head, head_size);

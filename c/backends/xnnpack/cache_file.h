@@ -48,7 +48,7 @@ typedef struct xnn_cache_item {
   etude_bytes data;
 } xnn_cache_item;
 
-/* Write a file anew. `allocator` serves meanwhile. */
+/* Write a file anew. One that is there and not of this kind stays: ::ETUDE_ACCESS_FAILED. `allocator` serves meanwhile. */
 etude_status etude_xnn_cache_file_write(const etude_hooks *hooks, const char *path, const xnn_cache_item *items,
                                         uint32_t count, const etude_allocator *allocator, etude_error *error);
 

@@ -3,6 +3,12 @@
 
 #include "nodes.h"
 
+static etude_status fused_prepare(xnn_loader *loader, xnn_node *node) {
+  (void)loader;
+  (void)node;
+  return ETUDE_OK;
+}
+
 static etude_status fused_infer(const xnn_graph *graph, xnn_node *node, etude_error *error) {
   (void)graph;
   (void)node;
@@ -16,19 +22,15 @@ static void fused_run(const xnn_run *run, const xnn_node *node) {
 }
 
 /* What is left of a node that another one does. */
-static const xnn_node_type fused = {"Fused", NULL, NULL, fused_infer, fused_run, XNN_TRAIT_ANY_TYPE, 0};
+static const xnn_node_type fused = {"Fused", NULL, fused_prepare, fused_infer, fused_run, XNN_TRAIT_ANY_TYPE, 0};
 
-static bool same_quantization(const xnn_value *a, const xnn_value *b) {
-  if (a->datatype != b->datatype) return false;
-  if (etude_xnn_is_float(a->datatype)) return true;
-  return etude_xnn_is_quantized(a->datatype) && a->quant.scale == b->quant.scale &&
-         a->quant.zero_point == b->quant.zero_point;
-}
-
-/* Does the node apply its bounds, before its result is rounded to less than a float? */
-static bool takes_bounds(const xnn_node *node, const xnn_value *out) {
-  return (node->type->traits & XNN_TRAIT_PRODUCT) != 0 ||
-         (node->type == &etude_xnn_node_binary[ETUDE_BINARY_ADD] && out->datatype == XNN_FP32);
+/* Would the node, if its result had the Clamp's quantisation and bounds, give what the official runtime gives? There, products
+   of int8 round once, to what the Clamp's result has, and the sums of int8 twice. */
+static bool takes_bounds(const xnn_node *node, const xnn_value *between, const xnn_value *out) {
+  if (between->datatype != out->datatype) return false;
+  if ((node->type->traits & XNN_TRAIT_PRODUCT) != 0)
+    return etude_xnn_is_float(out->datatype) || out->datatype == XNN_QINT8;
+  return node->type == &etude_xnn_node_binary[ETUDE_BINARY_ADD] && out->datatype == XNN_FP32;
 }
 
 /* The bounds of a Clamp become those of the product, or sum, whose result nobody else reads. Two ranges that meet are one after the
@@ -38,7 +40,7 @@ static void fuse_clamp(xnn_graph *graph, xnn_node *clamp) {
   xnn_value *out = etude_xnn_output(graph, clamp, 0);
   if (between->producer == XNN_NONE || between->uses != 1 || between->is_output) return;
   xnn_node *product = &graph->nodes[between->producer];
-  if (!takes_bounds(product, out) || !same_quantization(between, out)) return;
+  if (!takes_bounds(product, between, out)) return;
   if (!(clamp->low <= product->high) || !(product->low <= clamp->high) || !(clamp->low <= clamp->high)) return;
   if (clamp->low > product->low) product->low = clamp->low;
   if (clamp->high < product->high) product->high = clamp->high;

@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-/* After all nodes are prepared, before values are given places. */
+/* Before nodes are prepared, since the scales of an int8 product are packed with its weights. */
 void etude_xnn_fuse(xnn_graph *graph);
 
 /* Sums of a product and a value of its shape that is there before: the product adds it before it stores its result, which is the

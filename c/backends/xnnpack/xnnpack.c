@@ -76,8 +76,8 @@ static etude_status build(xnn_backend *backend, xnn_delegate *d, etude_init_cont
   if (settings->weight_cache && !measures)
     ETUDE_TRY(etude_xnn_cache_join(backend, ctx, settings->cache_path, &d->cache, error));
   xnn_loader loader = {ctx, &d->graph, backend, d->cache, measures, error};
-  ETUDE_TRY(prepare_nodes(&loader));
   etude_xnn_fuse(&d->graph);
+  ETUDE_TRY(prepare_nodes(&loader));
   return etude_xnn_plan_create(&d->plan, &d->graph, error);
 }
 

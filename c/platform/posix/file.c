@@ -149,6 +149,11 @@ static bool write_pieces(int descriptor, const etude_bytes *pieces, size_t count
 etude_status etude_os_file_replace(const char *path, const etude_bytes *pieces, size_t count, etude_error *error) {
   static const char ending[] = ".XXXXXX";
   const size_t length = strlen(path);
+  struct stat info;
+  if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
+    return etude_error_set(error, ETUDE_ACCESS_FAILED, "cannot write file %q: it is a link, which a file would replace",
+                           path);
+  }
   char *temporary = malloc(length + sizeof ending);
   if (temporary == NULL) return etude_error_set(error, ETUDE_OUT_OF_MEMORY, "no memory to write file %q", path);
   memcpy(temporary, path, length);

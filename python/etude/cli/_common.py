@@ -42,6 +42,7 @@ def open_program(args: argparse.Namespace, threads: int | None = None, content: 
         return etude.load(source, data_path=args.data, threads=threads)
     runtime = open_runtime(args, threads)
     process, load = set_options(runtime, getattr(args, "option", []))
+    args.runtime, args.process_options = runtime, process
     program = runtime.load_program(source, data_path=args.data, backend_options=load)
     used = {name for method in program for name in program.metadata(method).backends}
     for backend in process:
