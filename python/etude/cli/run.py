@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
             targets[args.debug_buffer] = values
     report: dict[str, Any] = {
         "method": method.name, "runs": len(times), "median_ms": statistics.median(times) * 1e3, "open_ms": (opened - started) * 1e3,
-        "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak, "shared_workspace": _shared_workspace(args.runtime, method, program.metadata(method.name).backends),
+        "load_ms": (loaded - opened) * 1e3, "memory_peak": method.memory.peak,
+        "shared_workspace": _shared_workspace(args.runtime, method, program.metadata(method.name).backends),
     }  # fmt: skip
     if path is not None:
         file = io.BytesIO()
