@@ -446,8 +446,8 @@ def test_old_identifier():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_clamps_of_another_scale_round_once(threads):
     """int8_clamps.pte: relu6, with another scale behind it, of a convolution, a depthwise and a transposed one and a FullyConnected, of
-    a convolution that is read twice, and of a sum, which both round twice. The outputs are the official runtime's; rounding always twice makes
-    77 and 37 elements differ."""
+    a convolution that is read twice, and of a sum, which both round twice. The outputs are the official runtime's; rounding always
+    twice makes 77 and 37 elements differ."""
     folder = CORPUS.parent / "data" / "xnnpack"
     data = np.load(folder / "int8_clamps.npz")
     outputs = etude.load(folder / "int8_clamps.pte", threads=threads)["forward"](data["x"])
