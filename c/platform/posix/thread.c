@@ -100,7 +100,9 @@ uint64_t etude_os_process(void) { return (uint64_t)getpid(); }
 etude_os_atomic *etude_os_fork_mark_create(void) {
   void *page = mmap(NULL, sizeof(etude_os_atomic), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return NULL;
-  if (madvise(page, sizeof(etude_os_atomic), MADV_WIPEONFORK) == 0) return page;
+  /* an emulator that says yes to all advice, even to what is none, heeds none of it */
+  const int heeded = madvise(page, sizeof(etude_os_atomic), -1) != 0;
+  if (heeded && madvise(page, sizeof(etude_os_atomic), MADV_WIPEONFORK) == 0) return page;
   (void)munmap(page, sizeof(etude_os_atomic));
   return NULL;
 }
