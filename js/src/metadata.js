@@ -17,7 +17,8 @@ const NONE = 0xffffffff;
 const NAME_BYTES = 128; // enough for every operator
 const LISTS = new Set(["intList", "tensorList", "optionalTensorList"]);
 
-function scalarOf(instance, kind, value) {
+/** The number, or text up to its NUL, of an etude_value of that kind; undefined for other kinds. */
+export function scalarOf(instance, kind, value) {
   const at = value + layouts.etude_value.as;
   switch (kind) {
     case "int":

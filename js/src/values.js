@@ -2,7 +2,7 @@
 
 import { dtypeOf, dtypeOfArray, dtypeOfCode, holds } from "./dtypes.js";
 import { errorOf, EtudeError, show } from "./errors.js";
-import { KINDS } from "./metadata.js";
+import { KINDS, scalarOf } from "./metadata.js";
 import { layouts } from "./structs.js";
 import { isArray, isRowMajor, MAX_RANK, reorder, sizeOf, Tensor } from "./tensor.js";
 
@@ -178,15 +178,14 @@ export function unpackValue(instance, ptr) {
   const count = instance.u32(ptr + VALUE.count);
   const list = instance.u32(at);
   const item = (i) => instance.u32(list + 4 * i);
-  switch (KINDS[instance.i32(ptr + VALUE.tag)]) {
+  const kind = KINDS[instance.i32(ptr + VALUE.tag)];
+  switch (kind) {
     case "tensor":
       return unpackTensor(instance, list);
     case "int":
-      return instance.i64(at);
     case "double":
-      return instance.view.getFloat64(at, true);
     case "bool":
-      return instance.bytes[at] !== 0;
+      return scalarOf(instance, kind, ptr);
     case "string":
       return new TextDecoder().decode(instance.bytes.subarray(list, list + count));
     case "boolList":
