@@ -63,6 +63,16 @@ typedef struct etude_scalar {
 /* The kernel was written for exactly `wanted` arguments. Call it first: the rest index into args. */
 etude_status etude_arg_count(etude_kernel_context *ctx, uint32_t arg_count, uint32_t wanted);
 
+/* The tensor of a value, NULL for a value of another kind: for kernels that look at calls without refusing any. */
+static inline const etude_tensor *etude_value_tensor(const etude_value *value) {
+  return value->tag == ETUDE_VALUE_TENSOR ? value->as.tensor : NULL;
+}
+
+/* Is there a tensor whose elements never change, and are there to be read? */
+static inline bool etude_has_constant(const etude_tensor *tensor) {
+  return tensor != NULL && tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
+}
+
 /* A tensor whose data may be read (NULL data only when it has no elements). */
 etude_status etude_arg_tensor(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, etude_tensor **out);
 /* The same, or NULL for None. */

@@ -8,14 +8,6 @@
 /* As floats fewer weights than these stay in a core's cache, where they are as fast to read and need not be widened. */
 #define LEAST_WEIGHTS 131072u
 
-static bool has_constant(const etude_tensor *tensor) {
-  return tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
-}
-
-static const etude_tensor *tensor_at(etude_value *const *args, uint32_t index) {
-  return args[index]->tag == ETUDE_VALUE_TENSOR ? args[index]->as.tensor : NULL;
-}
-
 /* Does a call swap the two dimensions of a matrix? */
 static bool is_transposition(const char *name, etude_value *const *args, uint32_t arg_count) {
   int64_t a, b;
@@ -49,7 +41,7 @@ static bool all_zero(const etude_value *zeros) {
   if (zeros->tag == ETUDE_VALUE_NONE) return true;
   if (zeros->tag == ETUDE_VALUE_INT) return zeros->as.int_value == 0;
   const etude_tensor *tensor = zeros->tag == ETUDE_VALUE_TENSOR ? zeros->as.tensor : NULL;
-  if (tensor == NULL || tensor->rank > 1 || !etude_dtype_is_int(tensor->scalar_type) || !has_constant(tensor))
+  if (tensor == NULL || tensor->rank > 1 || !etude_dtype_is_int(tensor->scalar_type) || !etude_has_constant(tensor))
     return false;
   for (size_t i = 0; i < etude_tensor_numel(tensor); ++i) {
     if (etude_element_int(tensor->data, tensor->scalar_type, i) != 0) return false;
@@ -63,20 +55,21 @@ static bool read_dequantize(const char *name, etude_value *const *args, uint32_t
     if (args[1]->tag != ETUDE_VALUE_DOUBLE) return false;
     d->scale = (float)args[1]->as.double_value;
   } else if (strcmp(name, "quantized_decomposed::dequantize_per_channel.out") == 0 && arg_count == 10) {
-    d->scales = tensor_at(args, 1);
+    d->scales = etude_value_tensor(args[1]);
     if (d->scales == NULL || d->scales->rank != 1 || !etude_dtype_is_float(d->scales->scalar_type) ||
-        !has_constant(d->scales) || args[3]->tag != ETUDE_VALUE_INT)
+        !etude_has_constant(d->scales) || args[3]->tag != ETUDE_VALUE_INT)
       return false;
     d->axis = args[3]->as.int_value < 0 ? args[3]->as.int_value + 2 : args[3]->as.int_value;
   } else {
     return false;
   }
-  d->q = tensor_at(args, 0);
-  return d->q != NULL && d->q->scalar_type == ETUDE_CHAR && d->q->rank == 2 && has_constant(d->q) && all_zero(args[2]);
+  d->q = etude_value_tensor(args[0]);
+  return d->q != NULL && d->q->scalar_type == ETUDE_CHAR && d->q->rank == 2 && etude_has_constant(d->q) &&
+         all_zero(args[2]);
 }
 
 void etude_byte_weights_prepare(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, bool outs_first) {
-  const etude_tensor *weight = tensor_at(args, index);
+  const etude_tensor *weight = etude_value_tensor(args[index]);
   etude_value *const *made;
   uint32_t count;
   dequantized d;

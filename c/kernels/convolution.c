@@ -277,9 +277,7 @@ KERNEL(etude_aten_convolution_out) {
 }
 
 #ifndef ETUDE_NO_FOLDING
-static bool is_constant(const etude_tensor *tensor) {
-  return tensor == NULL || (tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0);
-}
+static bool is_constant(const etude_tensor *tensor) { return tensor == NULL || etude_has_constant(tensor); }
 
 static bool describe_constant(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, etude_conv *c,
                               etude_tensor **out) {

@@ -24,10 +24,6 @@ static etude_convolution describe(const etude_conv *c) {
 
 /* ---- what stands around it ---- */
 
-static const etude_tensor *tensor_at(etude_value *const *args, uint32_t index) {
-  return args[index]->tag == ETUDE_VALUE_TENSOR ? args[index]->as.tensor : NULL;
-}
-
 static bool read_grid(etude_value *const *args, grid *g) {
   if (args[1]->tag != ETUDE_VALUE_DOUBLE || args[2]->tag != ETUDE_VALUE_INT) return false;
   g->scale = args[1]->as.double_value;
@@ -37,7 +33,7 @@ static bool read_grid(etude_value *const *args, grid *g) {
 
 static bool is_dequantize(const etude_kernel_neighbour *call, grid *g) {
   if (strcmp(call->name, "quantized_decomposed::dequantize_per_tensor.out") != 0 || call->arg_count != 9) return false;
-  const etude_tensor *from = tensor_at(call->args, 0), *to = tensor_at(call->args, 7);
+  const etude_tensor *from = etude_value_tensor(call->args[0]), *to = etude_value_tensor(call->args[7]);
   return from != NULL && to != NULL && from->scalar_type == ETUDE_CHAR && to->scalar_type == ETUDE_FLOAT &&
          read_grid(call->args, g);
 }
@@ -45,7 +41,7 @@ static bool is_dequantize(const etude_kernel_neighbour *call, grid *g) {
 /* A quantize to int8 with its range. */
 static bool is_quantize(const etude_kernel_neighbour *call, grid *g, int64_t range[2]) {
   if (strcmp(call->name, "quantized_decomposed::quantize_per_tensor.out") != 0 || call->arg_count != 8) return false;
-  const etude_tensor *to = tensor_at(call->args, 6);
+  const etude_tensor *to = etude_value_tensor(call->args[6]);
   if (to == NULL || to->scalar_type != ETUDE_CHAR || call->args[3]->tag != ETUDE_VALUE_INT ||
       call->args[4]->tag != ETUDE_VALUE_INT)
     return false;
@@ -105,12 +101,8 @@ typedef struct int8_weights {
   double scale;
 } int8_weights;
 
-static bool is_there(const etude_tensor *tensor) {
-  return tensor != NULL && tensor->data != NULL && (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0;
-}
-
 static bool are_zero(const etude_tensor *zeros) {
-  if (!is_there(zeros) || zeros->rank != 1 || !etude_dtype_is_int(zeros->scalar_type)) return false;
+  if (!etude_has_constant(zeros) || zeros->rank != 1 || !etude_dtype_is_int(zeros->scalar_type)) return false;
   for (size_t i = 0; i < etude_tensor_numel(zeros); ++i) {
     if (etude_element_int(zeros->data, zeros->scalar_type, i) != 0) return false;
   }
@@ -124,10 +116,10 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
   memset(w, 0, sizeof *w);
   if (name == NULL) return false;
   if (strcmp(name, "quantized_decomposed::dequantize_per_channel.out") == 0 && count == 10) {
-    w->scales = tensor_at(args, 1);
-    if (!is_there(w->scales) || w->scales->scalar_type != ETUDE_FLOAT || w->scales->rank != 1 ||
-        w->scales->sizes[0] != weight->sizes[0] || !are_zero(tensor_at(args, 2)) || args[3]->tag != ETUDE_VALUE_INT ||
-        args[3]->as.int_value != 0)
+    w->scales = etude_value_tensor(args[1]);
+    if (!etude_has_constant(w->scales) || w->scales->scalar_type != ETUDE_FLOAT || w->scales->rank != 1 ||
+        w->scales->sizes[0] != weight->sizes[0] || !are_zero(etude_value_tensor(args[2])) ||
+        args[3]->tag != ETUDE_VALUE_INT || args[3]->as.int_value != 0)
       return false;
   } else if (strcmp(name, "quantized_decomposed::dequantize_per_tensor.out") == 0 && count == 9) {
     grid g;
@@ -136,8 +128,8 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
   } else {
     return false;
   }
-  w->q = tensor_at(args, 0);
-  return is_there(w->q) && w->q->scalar_type == ETUDE_CHAR && w->q->rank == weight->rank &&
+  w->q = etude_value_tensor(args[0]);
+  return etude_has_constant(w->q) && w->q->scalar_type == ETUDE_CHAR && w->q->rank == weight->rank &&
          memcmp(w->q->sizes, weight->sizes, weight->rank * sizeof *weight->sizes) == 0;
 }
 

@@ -12,10 +12,6 @@ static bool is_number(const etude_value *value, double *out) {
   return value->tag == ETUDE_VALUE_DOUBLE || value->tag == ETUDE_VALUE_INT;
 }
 
-static const etude_tensor *tensor_of(const etude_value *value) {
-  return value->tag == ETUDE_VALUE_TENSOR ? value->as.tensor : NULL;
-}
-
 static bool is_like(const etude_tensor *tensor, const etude_tensor *out) {
   return tensor != NULL && tensor->scalar_type == ETUDE_FLOAT && tensor->rank == out->rank &&
          memcmp(tensor->sizes, out->sizes, out->rank * sizeof *out->sizes) == 0;
@@ -25,18 +21,19 @@ static bool is_like(const etude_tensor *tensor, const etude_tensor *out) {
 
 /* A parameter of a batch norm: one constant for each channel, or where that is allowed none. */
 static bool get_parameter(const etude_value *value, int32_t channels, bool needed, const etude_tensor **out) {
-  const etude_tensor *tensor = tensor_of(value);
+  const etude_tensor *tensor = etude_value_tensor(value);
   *out = tensor;
   if (tensor == NULL) return !needed && value->tag == ETUDE_VALUE_NONE;
-  return (tensor->flags & ETUDE_TENSOR_CONSTANT) != 0 && tensor->data != NULL && tensor->scalar_type == ETUDE_FLOAT &&
-         tensor->rank == 1 && tensor->sizes[0] == channels;
+  return etude_has_constant(tensor) && tensor->scalar_type == ETUDE_FLOAT && tensor->rank == 1 &&
+         tensor->sizes[0] == channels;
 }
 
 static bool read_batch_norm(const etude_kernel_neighbour *call, const etude_tensor *out, etude_conv_after *after) {
   etude_conv_after read = *after;
   const int32_t channels = out->sizes[1];
   if (call->arg_count != 11 || after->mean != NULL || after->add != NULL) return false;
-  if (!is_like(tensor_of(call->args[7]), out) || !get_parameter(call->args[1], channels, false, &read.weight) ||
+  if (!is_like(etude_value_tensor(call->args[7]), out) ||
+      !get_parameter(call->args[1], channels, false, &read.weight) ||
       !get_parameter(call->args[2], channels, false, &read.bias) ||
       !get_parameter(call->args[3], channels, true, &read.mean) ||
       !get_parameter(call->args[4], channels, true, &read.variance) || !is_number(call->args[6], &read.eps))
@@ -101,9 +98,9 @@ static bool read_add(const etude_kernel_neighbour *call, const etude_tensor *cha
                      etude_conv_after *after) {
   double alpha;
   if (call->arg_count != 5 || after->add != NULL || !is_number(call->args[2], &alpha) || alpha != 1.0) return false;
-  const etude_tensor *a = tensor_of(call->args[0]), *b = tensor_of(call->args[1]);
+  const etude_tensor *a = etude_value_tensor(call->args[0]), *b = etude_value_tensor(call->args[1]);
   const etude_tensor *other = a == chain ? b : a;
-  if (!is_like(other, out) || !is_like(tensor_of(call->args[3]), out) || other == chain) return false;
+  if (!is_like(other, out) || !is_like(etude_value_tensor(call->args[3]), out) || other == chain) return false;
   after->add = other;
   return true;
 }
@@ -111,7 +108,7 @@ static bool read_add(const etude_kernel_neighbour *call, const etude_tensor *cha
 bool etude_conv_is_clamp(const etude_kernel_neighbour *call, const etude_tensor *out, float *low, float *high) {
   const uint32_t count = call->arg_count;
   double bounds[2] = {-(double)etude_infinity(), (double)etude_infinity()};
-  if (count < 3 || !is_like(tensor_of(call->args[count - 1]), out)) return false;
+  if (count < 3 || !is_like(etude_value_tensor(call->args[count - 1]), out)) return false;
   if (strcmp(call->name, "aten::relu.out") == 0 && count == 3) {
     bounds[0] = 0.0;
   } else if ((strcmp(call->name, "aten::hardtanh.out") == 0 || strcmp(call->name, "aten::clamp.out") == 0) &&
