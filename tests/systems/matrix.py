@@ -2,7 +2,7 @@
 """What ran on each target and in each language: a line for each in CI, and a table of them at its end.
 
     matrix.py target BUILD NAME HOW      from a Meson build folder whose tests have run; HOW says what ran them
-    matrix.py python PYTHON WHEEL LOG    from a wheel that PYTHON has installed, and what pytest printed
+    matrix.py python NAME HOW LOG PYTHON...  from what pytest printed, and the command of a Python that has etude and numpy
     matrix.py table LOG...               every such line in these logs, as a table
 
 Other tests print lines of their own, by `line`. The peak of memory is that of the largest process of those that ran programs of the corpus
@@ -26,6 +26,7 @@ import resource, sys, numpy, etude
 case = numpy.load(sys.argv[1] + ".npz")
 etude.load(sys.argv[1] + ".pte")(case["forward__in0"])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(etude.get_library())
 """
 
 
@@ -78,14 +79,14 @@ def of_target(build: Path, name: str, how: str) -> str:
     return line(name, how, ran, ", ".join(goldens) or "-", f"library {loaded_bytes(library):,} B", ", ".join(filter(None, memory)) or "-")
 
 
-def of_python(python: str, wheel: Path, log: Path) -> str:
-    """The line of the Python package."""
+def of_python(name: str, how: str, log: Path, python: list[str]) -> str:
+    """The line of the package in a Python, by the log of its tests."""
     passed, failed = (re.findall(rf"(\d+) {what}", log.read_text()) for what in ("passed", "failed"))
     ran = f"{int(passed[-1]):,} tests right, {failed[-1] if failed else 0} wrong"
-    peak = subprocess.run([python, "-c", PEAK, str(CORPUS / "mobilenetv2")], check=True, capture_output=True, text=True).stdout
-    version = subprocess.run([python, "-V"], check=True, capture_output=True, text=True).stdout.strip()
+    said = subprocess.run([*python, "-c", PEAK, str(CORPUS / "mobilenetv2")], check=True, capture_output=True, text=True).stdout
+    peak, library = said.splitlines()
     goldens = "eager PyTorch's outputs, the official runtime's"
-    return line("Python", version, ran, goldens, f"wheel {wheel.stat().st_size:,} B", f"process with numpy {megabytes(int(peak))}")
+    return line(name, how, ran, goldens, f"library {loaded_bytes(Path(library)):,} B", f"process with numpy {megabytes(int(peak))}")
 
 
 def table(logs: list[Path]) -> str:
@@ -102,7 +103,7 @@ def main() -> int:
     if what == "target":
         print(of_target(Path(arguments[0]), arguments[1], arguments[2]))
     elif what == "python":
-        print(of_python(arguments[0], Path(arguments[1]), Path(arguments[2])))
+        print(of_python(arguments[0], arguments[1], Path(arguments[2]), arguments[3:]))
     else:
         print(table([Path(name) for name in arguments]))
     return 0
