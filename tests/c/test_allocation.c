@@ -150,7 +150,7 @@ static void fail_at_each_call(const scenario *s, files *in) {
     CHECK_STATUS(ETUDE_OUT_OF_MEMORY, status, &error);
     CHECK_MESSAGE(error.message[0] != '\0');
   }
-  CHECK(!"success within the largest number of calls");
+  CHECK(0 && "success within the largest number of calls");
 }
 
 /* The allocator fails once, at one call, and works again: the failure must still be reported and cleaned up. */
@@ -184,7 +184,7 @@ static void fail_once_at_each_call(const scenario *s, files *in) {
     }
     CHECK_STATUS(ETUDE_OUT_OF_MEMORY, status, &error);
   }
-  CHECK(!"success within the largest number of calls");
+  CHECK(0 && "success within the largest number of calls");
 }
 
 static void grow_an_arena(const scenario *s, files *in) {

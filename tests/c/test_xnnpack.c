@@ -244,7 +244,7 @@ static void fail_at_each_call(const fixture_files *f, bool fails_once) {
       CHECK_MESSAGE(l.error.message[0] != '\0');
     }
   }
-  CHECK(!"success within the largest number of allocations");
+  CHECK(0 && "success within the largest number of allocations");
 }
 
 static void for_each_scenario(bool fails_once) {
