@@ -1,22 +1,20 @@
 /** The page: opens what is dropped, shows it, runs it. `?open=URL` opens that one at once. */
 
 import { defaultRuntime, load } from "../src/index.js";
+import { element, find, milliseconds, mistake } from "./dom.js";
 import { makeInput } from "./inputs.js";
+import { showOptions } from "./options.js";
 import { showOutput } from "./outputs.js";
 import { bytes, drawPlan } from "./plan.js";
+import { setProgram, setTokenizer, stop, write } from "./writer.js";
 
-const find = (selector) => document.querySelector(selector);
-const element = (tag, properties = {}, ...children) => {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-};
 const BUDGET = 100; // milliseconds of running it again and again: a browser's clock may be as coarse as 0.1 ms
 const MOST_RUNS = 2000; // or may stand still
 
 let program = null;
 let method = null;
 let inputs = [];
+let options = null; // of the backends of the method that is shown
 let asked = 0; // number of the program that was asked for last
 
 function tell(error, of) {
@@ -36,12 +34,7 @@ async function attempt(act, of = "") {
   }
 }
 
-/** An error that says what a person did who uses the page. */
-const mistake = (message) => Object.assign(new Error(message), { name: "Not possible" });
-
-const milliseconds = (ms) => (ms < 0.1 ? `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs` : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`);
-
-async function open(source, name, data = []) {
+async function open(source, name, { data = [], tokenizer } = {}) {
   const number = ++asked;
   const start = performance.now();
   const opened = await load(source, { data });
@@ -56,11 +49,18 @@ async function open(source, name, data = []) {
   find("#methods").replaceChildren(
     ...program.methods.map((info) => element("button", { type: "button", textContent: info.name, onclick: () => attempt(() => choose(info)) })),
   );
+  await setProgram(program, tokenizer);
   await choose(program.methods.find((info) => info.name === "forward") ?? program.methods[0], took);
 }
 
 function fact(name, value) {
   return element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value }));
+}
+
+function drawMemory(info) {
+  drawPlan(find("#plan canvas"), find("#plan .note"), info, (first, last) => {
+    for (const row of find("#instructions tbody").rows) row.className = row.dataset.index >= first && row.dataset.index <= last ? "lit" : "";
+  });
 }
 
 async function choose(info, opened = 0) {
@@ -70,28 +70,40 @@ async function choose(info, opened = 0) {
   find("#facts").replaceChildren();
   showInstructions(info);
   clearResults();
-  drawPlan(find("#plan canvas"), find("#plan .note"), info, (first, last) => {
-    for (const row of find("#instructions tbody").rows) row.className = row.dataset.index >= first && row.dataset.index <= last ? "lit" : "";
-  });
+  drawMemory(info);
   const changed = (prepare = () => {}) => attempt(async () => {
     await prepare();
     await run();
   });
   inputs = info.inputs.map((input, i) => makeInput(input, i, changed));
-  find("#inputs .list").replaceChildren(...inputs.map((input) => input.element));
+  find("#inputs .list").replaceChildren(...(inputs.length > 0 ? inputs.map((input) => input.element) : ["This method takes none."]));
+  const backends = [...new Set(info.delegates)];
+  options = showOptions(find("#options .list"), program.runtime, backends, () => attempt(async () => {
+    prepareMethod(info);
+    await run();
+  }));
+  find("#options").hidden = options.count === 0;
+  prepareMethod(info, opened);
+  await run();
+}
+
+/** Loads the method that is shown, with the options that are set; the facts say what it takes. */
+function prepareMethod(info, opened = 0) {
   const start = performance.now();
+  let loaded;
   try {
-    method = program.loadMethod(info.name);
+    loaded = program.loadMethod(info.name, { options: options.given() });
   } catch (error) {
     if (error.status === "InvalidState" && info.values.some((value) => value.external)) error.message = `drop the .pte together with its .ptd files: ${error.message}`;
     throw error;
   }
+  method?.dispose(); // it stays in use where the other can't be loaded
+  method = loaded;
+  options.explain(method);
   const took = opened + performance.now() - start;
-  const { total } = method.memory;
   const backends = [...new Set(info.delegates)].join(", ");
-  const facts = { operators: info.operators.length, memory: bytes(total), loaded: milliseconds(took), ...(backends ? { backend: backends } : {}) };
+  const facts = { operators: info.operators.length, memory: bytes(method.memory.total), loaded: milliseconds(took), ...(backends ? { backend: backends } : {}) };
   find("#facts").replaceChildren(...Object.entries(facts).map(([name, value]) => fact(name, value)));
-  await run();
 }
 
 function showInstructions(info) {
@@ -141,7 +153,7 @@ async function run() {
     const sum = instructions.reduce((all, { milliseconds: ms }) => all + ms, 0);
     const [alone, profiles] = method.stateNames.length > 0 ? [sum, [instructions]] : measure(given);
     find("#time").textContent = milliseconds(alone);
-    find("#outputs .list").replaceChildren(...outputs.map(showOutput));
+    find("#outputs .list").replaceChildren(...(outputs.length > 0 ? outputs.map(showOutput) : ["This method gives none."]));
     showTimes(profiles);
   } catch (error) {
     clearResults();
@@ -161,23 +173,53 @@ function measure(given) {
   return [mean, profiles];
 }
 
-function openFiles(files) {
+/** Puts numpy's files and pictures into inputs: the one that they were dropped on, or the first that takes such. */
+async function fill(files, target) {
+  if (program === null) throw mistake(`${files[0].name} is an input: open a program first`);
+  for (const file of files) {
+    const isArray = /\.np[yz]$/.test(file.name);
+    const number = /(\d+)\.npy$/.exec(file.name)?.[1]; // as in in0.npy, in1.npy
+    const under = inputs.find((input) => input.element.contains(target));
+    const first = inputs.find((input, i) => (isArray ? input.take && (number === undefined || String(i) === number) : input.isPicture));
+    const input = under ?? first ?? inputs.find(({ take }) => take);
+    if (input?.take === undefined) throw mistake(`no input of ${find("#name").textContent} takes ${file.name}`);
+    await input.take(file);
+  }
+  await run();
+}
+
+const NUMPY = /\.np[yz]$/;
+const isInput = (file) => NUMPY.test(file.name) || file.type.startsWith("image/");
+
+/** What was dropped or chosen: a program with what belongs to it, a tokenizer, or inputs. */
+function openFiles(files, target = null) {
   const data = files.filter((file) => file.name.endsWith(".ptd"));
-  const others = files.filter((file) => !data.includes(file));
-  const chosen = others.find((file) => file.name.endsWith(".pte")) ?? others[0] ?? data[0];
+  const tokenizer = files.find((file) => file.name.endsWith(".json"));
+  const others = files.filter((file) => !data.includes(file) && file !== tokenizer);
+  const chosen = others.find((file) => file.name.endsWith(".pte")) ?? others[0] ?? tokenizer ?? data[0];
   return attempt(() => {
-    if (others.length === 0) throw mistake("a .ptd holds data of a program: drop it together with its .pte, both at once");
-    return open(chosen, chosen.name, data);
+    if (others.length > 0 && others.every(isInput)) return fill(others, target);
+    if (others.length > 0) return open(chosen, chosen.name, { data, tokenizer });
+    if (tokenizer !== undefined) return setTokenizer(tokenizer);
+    throw mistake("a .ptd holds data of a program: drop it together with its .pte, both at once");
   }, chosen.name);
 }
 
-find("#file").onchange = ({ target }) => {
-  const files = [...target.files];
-  target.value = ""; // so that the same file can be chosen again
-  if (files.length > 0) openFiles(files);
-};
-find("#sample").onclick = () => attempt(() => open("digits.pte", "digits.pte"), "digits.pte");
+for (const chooser of [find("#file"), find("#tokenizer-file")]) {
+  chooser.onchange = ({ target }) => {
+    const files = [...target.files];
+    target.value = ""; // so that the same file can be chosen again
+    if (files.length > 0) openFiles(files);
+  };
+}
+find("#digit").onclick = () => attempt(() => open("digits.pte", "digits.pte"), "digits.pte");
+find("#story").onclick = () => attempt(async () => {
+  await open("story.pte", "story.pte", { tokenizer: "tokenizer.json" });
+  await write();
+}, "story.pte");
 find("#run").onclick = () => attempt(run);
+find("#write").onclick = () => attempt(write);
+find("#stop").onclick = stop;
 addEventListener("dragover", (event) => {
   event.preventDefault();
   document.body.classList.add("over");
@@ -186,9 +228,9 @@ addEventListener("dragleave", () => document.body.classList.remove("over"));
 addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("over");
-  if (event.dataTransfer.files.length > 0) openFiles([...event.dataTransfer.files]);
+  if (event.dataTransfer.files.length > 0) openFiles([...event.dataTransfer.files], event.target);
 });
-addEventListener("resize", () => method && drawPlan(find("#plan canvas"), find("#plan .note"), method.info, () => {}));
+addEventListener("resize", () => method && drawMemory(method.info));
 
 await attempt(async () => {
   const runtime = await defaultRuntime();

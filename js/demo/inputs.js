@@ -1,17 +1,15 @@
-/** Inputs that are made: numbers, images, and what is drawn. */
+/** Inputs: made numbers, typed ones, numpy's files, pictures, and scalars. */
 
 import { Tensor } from "../src/index.js";
+import { readNpy, readNpz } from "../src/npy.js";
+import { choice, element, fileButton, parsed, tensorText } from "./dom.js";
+import { layoutsOf, pictureInput } from "./picture.js";
 
-const WHOLE = /^u?int|^bool/;
+const WHOLE = /^q?u?int|^bool|^bits|^float8/;
 const INDEX = /^u?int(32|64)$/;
 /** Made whole numbers are below that, since those of 32 and 64 bits may be indices, of which most tensors have two; 0 for floats. */
 const boundOf = (dtype) => (!WHOLE.test(dtype) ? 0 : INDEX.test(dtype) || dtype === "bool" ? 2 : 10);
 const size = (shape) => shape.reduce((a, b) => a * b, 1);
-const element = (tag, properties = {}, ...children) => {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-};
 
 /** Numbers of equal likelihood, the same each time. */
 function* random(seed = 1) {
@@ -36,152 +34,30 @@ const MADE = {
   ramp: (count, whole) => Array.from({ length: count }, (_, i) => (whole ? i % whole : i / count)),
 };
 
-/** What a grey or colour value of 0 … 1 becomes. */
-const RANGES = {
-  "0 … 1": (v) => v,
-  "0 … 16": (v) => Math.round(v * 16),
-  "0 … 255": (v) => v * 255,
-  "-1 … 1": (v) => 2 * v - 1,
-  ImageNet: (v, channel) => (v - [0.485, 0.456, 0.406][channel % 3]) / [0.229, 0.224, 0.225][channel % 3],
+/** Dtypes that are written in parts of another: complex numbers as pairs, and as bits what has no numbers. */
+const PARTS = {
+  complex32: "float16", complex64: "float32", complex128: "float64", bits16: "uint16", bits8: "uint8", bits1x8: "uint8", bits2x4: "uint8", bits4x2: "uint8",
+  quint4x2: "uint8", quint2x4: "uint8", float8_e5m2: "uint8", float8_e4m3fn: "uint8", float8_e5m2fnuz: "uint8", float8_e4m3fnuz: "uint8",
 };
+const isComplex = (dtype) => dtype.startsWith("complex");
 
-/** Could it be an image, of one channel or three? `{channels, height, width}` or null. */
-function imageOf({ kind, shape, dtype }) {
-  if (kind !== "tensor" || shape.length !== 4 || shape[0] !== 1 || WHOLE.test(dtype)) return null;
-  const [, channels, height, width] = shape;
-  return (channels === 1 || channels === 3) && height >= 4 && width >= 4 ? { channels, height, width } : null;
-}
-
-/** Values of a canvas, 0 … 1, channel by channel. */
-function pixels(canvas, channels) {
-  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  const area = width * height;
-  const out = new Float32Array(channels * area);
-  for (let i = 0; i < area; i++) {
-    const rgb = [data[4 * i], data[4 * i + 1], data[4 * i + 2]];
-    if (channels === 1) out[i] = (0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2]) / 255;
-    else for (let c = 0; c < 3; c++) out[c * area + i] = rgb[c] / 255;
-  }
-  return out;
-}
-
-/** The box of what is drawn in black on white, or null. */
-function inkOf(canvas) {
-  const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let [left, top, right, bottom] = [width, height, -1, -1];
-  for (let i = 0; i < width * height; i++) {
-    if (data[4 * i] > 127) continue;
-    const [x, y] = [i % width, Math.floor(i / width)];
-    [left, top, right, bottom] = [Math.min(left, x), Math.min(top, y), Math.max(right, x), Math.max(bottom, y)];
-  }
-  return right < 0 ? null : { left, top, width: right - left + 1, height: bottom - top + 1 };
-}
-
-/** A pad to draw on; what is drawn is fitted into `seen`, white on black, as the sets of handwritten digits are. */
-function drawingPad(seen, changed) {
-  const pad = element("canvas", { width: 200, height: 200, className: "draw", ariaLabel: "draw here" });
-  const ink = pad.getContext("2d", { willReadFrequently: true });
-  const large = element("canvas", { width: seen.width * 4, height: seen.height * 4 });
-  let last = null;
-  const clear = () => {
-    ink.fillStyle = "#fff";
-    ink.fillRect(0, 0, pad.width, pad.height);
-    see();
-  };
-  function see() {
-    const box = inkOf(pad);
-    const small = seen.getContext("2d", { willReadFrequently: true });
-    const middle = large.getContext("2d");
-    middle.fillStyle = "#000";
-    middle.fillRect(0, 0, large.width, large.height);
-    if (box !== null) {
-      const scale = Math.min(large.width / box.width, large.height / box.height);
-      const [w, h] = [box.width * scale, box.height * scale];
-      middle.filter = "invert(1)";
-      middle.drawImage(pad, box.left, box.top, box.width, box.height, (large.width - w) / 2, (large.height - h) / 2, w, h);
-      middle.filter = "none";
-    }
-    small.imageSmoothingQuality = "high";
-    small.drawImage(large, 0, 0, seen.width, seen.height);
-  }
-  const point = (event) => {
-    const box = pad.getBoundingClientRect();
-    return [((event.clientX - box.left) * pad.width) / box.width, ((event.clientY - box.top) * pad.height) / box.height];
-  };
-  pad.addEventListener("pointerdown", (event) => {
-    last = point(event);
-    if (event.isTrusted) pad.setPointerCapture(event.pointerId);
-  });
-  pad.addEventListener("pointermove", (event) => {
-    if (last === null) return;
-    const next = point(event);
-    Object.assign(ink, { lineWidth: 18, lineCap: "round", strokeStyle: "#000" });
-    ink.beginPath();
-    ink.moveTo(...last);
-    ink.lineTo(...next);
-    ink.stroke();
-    last = next;
-    see();
-  });
-  const lift = () => {
-    if (last !== null) changed();
-    last = null;
-  };
-  pad.addEventListener("pointerup", lift);
-  pad.addEventListener("pointercancel", lift);
-  clear();
-  return { pad, clear };
-}
-
-/** Shows a picture on a canvas, the whole of it stretched. */
-async function showImage(file, canvas, index) {
-  let picture;
-  try {
-    picture = await createImageBitmap(file);
-  } catch (cause) {
-    throw new TypeError(`input ${index}: ${file.name} can't be read as a picture`, { cause });
-  }
-  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-}
-
-function imageInput(info, index, image, changed) {
-  const seen = element("canvas", { width: image.width, height: image.height, className: "seen", style: `width:${Math.min(image.width * 10, 96)}px` });
-  const range = element("select", { title: "what the values of the picture become", onchange: () => changed() });
-  range.append(...Object.keys(RANGES).map((name) => element("option", { textContent: name })));
-  range.value = image.height === 8 && image.width === 8 ? "0 … 16" : image.channels === 3 ? "ImageNet" : "0 … 1";
-  const file = element("input", { type: "file", accept: "image/*", hidden: true });
-  file.onchange = () => {
-    const [picture] = file.files;
-    if (picture !== undefined) changed(() => showImage(picture, seen, index));
-  };
-  const parts = [element("figure", {}, seen, element("figcaption", { textContent: `${image.width} × ${image.height}, as it is read` }))];
-  const buttons = [element("label", { className: "button", textContent: "Picture…" }, file), range];
-  if (image.channels === 1) {
-    const { pad, clear } = drawingPad(seen, changed);
-    parts.unshift(element("figure", {}, pad, element("figcaption", { textContent: "draw here" })));
-    buttons.unshift(element("button", { type: "button", textContent: "Clear", onclick: () => (clear(), changed()) }));
-  } else {
-    const shade = seen.getContext("2d").createLinearGradient(0, 0, image.width, image.height);
-    for (const [at, colour] of [[0, "#24c"], [0.5, "#ed8"], [1, "#b32"]]) shade.addColorStop(at, colour);
-    seen.getContext("2d").fillStyle = shade;
-    seen.getContext("2d").fillRect(0, 0, image.width, image.height);
-  }
-  const value = () => {
-    const area = image.width * image.height;
-    const numbers = pixels(seen, image.channels).map((v, i) => RANGES[range.value](v, Math.floor(i / area)));
-    return Tensor.from(numbers, { dtype: info.dtype, shape: info.shape });
-  };
-  return { body: [element("div", { className: "pad" }, ...parts), element("div", { className: "bar" }, ...buttons)], value };
+/** A tensor of nested arrays of numbers, or of a flat one with a shape. */
+function tensorOf(numbers, dtype, shape) {
+  if (PARTS[dtype] === undefined) return Tensor.from(numbers, { dtype, shape });
+  const parts = Tensor.from(numbers, { dtype: PARTS[dtype], shape: shape && isComplex(dtype) ? [...shape, 2] : shape });
+  if (isComplex(dtype) && parts.shape.at(-1) !== 2) throw new TypeError("complex numbers are pairs: [[1, 0], [0, 1]]");
+  return new Tensor(dtype, isComplex(dtype) ? parts.shape.slice(0, -1) : parts.shape, parts.data);
 }
 
 const wrong = (index, text, form) => new TypeError(`input ${index}: ${text.trim() === "" ? "nothing" : `'${text.slice(0, 40)}'`} is typed: write ${form}`);
 
-/** What JSON says, or undefined; whole numbers that a double would round are bigint. */
-function parsed(text) {
+/** The tensor of an act; what goes wrong names the input. */
+function named(index, act) {
   try {
-    return JSON.parse(text.replace(/(?<![\d.])-?\d{16,}(?![\d.e])/gi, '"$&n"'), (_, value) => (/^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value));
-  } catch {
-    return undefined;
+    return act();
+  } catch (error) {
+    error.message = `input ${index}: ${error.message}`;
+    throw error;
   }
 }
 
@@ -190,12 +66,7 @@ function typed(text, info, index) {
   const numbers = parsed(text);
   const example = info.dtype === "bool" ? "[[true, false], [false, true]]" : "[[1, 2], [3, 4]]";
   if (numbers === undefined) throw wrong(index, text, `numbers in brackets, those of a matrix as ${example}; expected ${info.dtype} [${info.shape.join(", ")}]`);
-  try {
-    return Tensor.from(numbers, { dtype: info.dtype });
-  } catch (error) {
-    error.message = `input ${index}: ${error.message}`;
-    throw error;
-  }
+  return named(index, () => tensorOf(numbers, info.dtype));
 }
 
 /** The shape that was typed for an input whose sizes may be smaller. */
@@ -206,32 +77,110 @@ function typedShape(text, info, index) {
   throw wrong(index, text, `a shape of at most ${JSON.stringify(info.shape)}`);
 }
 
-function numbersInput(info, index, changed) {
-  const shape = element("textarea", { style: "min-height:0", rows: 1, value: JSON.stringify(info.shape), onchange: () => changed() });
-  const text = element("textarea", { hidden: true, placeholder: "[[1, 2], [3, 4]]", onchange: () => changed() });
-  const how = element("select", {}, ...[...Object.keys(MADE), "numbers"].map((name) => element("option", { textContent: name })));
-  if (INDEX.test(info.dtype)) how.value = "ones"; // indices that most tensors have, and what may be divided by
-  how.onchange = () => {
-    text.hidden = how.value !== "numbers";
-    shape.hidden = !text.hidden || !info.dynamic;
-    if (text.hidden || text.value !== "") changed();
-  };
-  shape.hidden = !info.dynamic;
-  const value = () => {
-    if (how.value === "numbers") return typed(text.value, info, index);
-    const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
-    const numbers = MADE[how.value](size(sizes), boundOf(info.dtype));
-    return Tensor.from(numbers, { dtype: info.dtype, shape: sizes });
-  };
-  return { body: [how, " ", shape, text], value };
+/** The tensor in a file of numpy: of an archive the one with the input's number in its name, or the only one. */
+async function readArrays(file, info, index) {
+  if (!file.name.endsWith(".npz")) return readNpy(file);
+  const arrays = await readNpz(file);
+  const name = [...arrays.keys()].find((key) => key === String(index) || new RegExp(`(in|input|arr)_?${index}$`).test(key));
+  if (name === undefined && arrays.size > 1) throw new TypeError(`${file.name} holds ${[...arrays.keys()].join(", ")}: name one of them in${index}`);
+  return arrays.get(name) ?? [...arrays.values()][0];
 }
 
-/** Controls for one input: `{element, value}`, where `value()` makes what the method gets. `changed` is called after each change. */
+function fileInput(info, index, changed) {
+  const note = element("p", { className: "note", textContent: "no file" });
+  let tensor = null;
+  const show = async (file) => {
+    try {
+      tensor = await readArrays(file, info, index);
+    } catch (error) {
+      throw Object.assign(error, { message: `input ${index}: ${file.name}: ${error.message}` });
+    }
+    // bytes of a 16-bit float that numpy has not are 16-bit numbers there
+    if (info.dtype === "bfloat16" && tensor.dtype === "uint16") tensor = new Tensor("bfloat16", tensor.shape, tensor.data);
+    note.textContent = `${file.name}: ${tensorText(tensor)}`;
+  };
+  const button = fileButton("File…", { accept: ".npy,.npz", onchange: ({ target }) => target.files.length > 0 && changed(() => show(target.files[0])) });
+  const value = () => {
+    if (tensor === null) throw new TypeError(`input ${index}: no file is chosen: choose or drop a .npy`);
+    return tensor;
+  };
+  return { body: [element("div", { className: "bar" }, button), note], value, show };
+}
+
+function madeInput(info, index, changed, how) {
+  const shape = element("textarea", { className: "line", rows: 1, value: JSON.stringify(info.shape), onchange: () => changed(), "aria-label": `shape of input ${index}` });
+  const value = () => {
+    const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
+    const count = size(sizes) * (isComplex(info.dtype) ? 2 : 1);
+    return named(index, () => tensorOf(MADE[how.value](count, boundOf(info.dtype)), info.dtype, sizes));
+  };
+  return { body: info.dynamic ? [shape] : [], value };
+}
+
+function typedInput(info, index, changed) {
+  const text = element("textarea", { placeholder: "[[1, 2], [3, 4]]", onchange: () => changed(), "aria-label": `numbers of input ${index}` });
+  return { body: [text], value: () => typed(text.value, info, index), isEmpty: () => text.value === "" };
+}
+
+const PICTURE = "picture";
+const NUMBERS = "numbers";
+const FILE = ".npy file";
+
+/** A tensor comes in several ways, of which one is chosen. */
+function tensorInput(info, index, changed) {
+  const layouts = layoutsOf(info);
+  const isPicture = Object.keys(layouts).length > 0;
+  const how = choice(`what input ${index} is`, [...(isPicture ? [PICTURE] : []), ...Object.keys(MADE), NUMBERS, FILE]);
+  if (!isPicture && INDEX.test(info.dtype)) how.value = "ones"; // indices that most tensors have, and what may be divided by
+  const made = madeInput(info, index, changed, how);
+  const ways = { [NUMBERS]: typedInput(info, index, changed), [FILE]: fileInput(info, index, changed) };
+  for (const name of Object.keys(MADE)) ways[name] = made;
+  if (isPicture) ways[PICTURE] = pictureInput(info, index, layouts, changed);
+  const boxes = new Map([...new Set(Object.values(ways))].map((way) => [way, element("div", {}, ...way.body)]));
+  const way = () => ways[how.value];
+  const present = () => boxes.forEach((box, of) => (box.hidden = of !== way()));
+  how.onchange = () => {
+    present();
+    if (how.value !== FILE && !way().isEmpty?.()) changed();
+  };
+  present();
+  const take = (file) => {
+    const isArray = /\.np[yz]$/.test(file.name);
+    if (!isArray && !isPicture) throw new TypeError(`input ${index} is no picture: ${file.name} can't be put there`);
+    how.value = isArray ? FILE : PICTURE;
+    present();
+    return way().show(file);
+  };
+  return { body: [how, ...boxes.values()], value: () => way().value(), take, isPicture };
+}
+
+/** A scalar that the program has no value for: the program computes with what it gets, or does without. */
+function openInput(info, index, changed) {
+  const text = element("input", { type: "text", size: 12, placeholder: "None", onchange: () => changed(), "aria-label": `input ${index}: a number, true, false, or nothing for None` });
+  const value = () => {
+    const told = text.value.trim();
+    if (told === "" || told === "None") return null;
+    const number = { True: true, False: false }[told] ?? parsed(told);
+    if (["number", "boolean", "bigint"].includes(typeof number)) return number;
+    throw wrong(index, told, "a number, true, false, or nothing for None");
+  };
+  return { body: [text, element("p", { className: "note", textContent: "a number, true or false; nothing is None" })], value };
+}
+
+/** What the program was exported for: it takes no other. */
+function fixedInput(info) {
+  const text = typeof info.value === "string" ? JSON.stringify(info.value) : String(info.value);
+  return { body: [element("code", { textContent: text }), element("p", { className: "note", textContent: "fixed when the program was exported" })], value: () => info.value };
+}
+
+/**
+ * Controls for one input: `{element, value, take, isPicture}`, where `value()` makes what the method gets and `take(file)` puts a
+ * file there. `changed` is called after each change, with what is to be done before it counts.
+ */
 export function makeInput(info, index, changed) {
-  const told = info.kind === "tensor" ? `${info.dtype} [${info.shape.map((n) => (info.dynamic ? `≤${n}` : n)).join(", ")}]` : info.kind;
-  const head = element("h3", {}, `input ${index}`, element("code", { textContent: told }));
-  const image = imageOf(info);
-  const made = image ? imageInput(info, index, image, changed) : info.kind === "tensor" ? numbersInput(info, index, changed) : null;
-  const fixed = element("code", { textContent: String(info.value ?? "None") });
-  return { element: element("div", { className: "item" }, head, ...(made?.body ?? [fixed])), value: made?.value ?? (() => info.value ?? null) };
+  const head = element("h3", { id: `input-${index}` }, `input ${index}`, element("code", { textContent: info.kind === "tensor" ? tensorText(info) : info.kind }));
+  const kind = info.kind === "tensor" ? tensorInput : info.value === undefined ? openInput : fixedInput;
+  const { body, value, take, isPicture = false } = kind(info, index, changed);
+  const box = element("div", { className: "item", role: "group", "aria-labelledby": `input-${index}` }, head, ...body);
+  return { element: box, value, take, isPicture };
 }

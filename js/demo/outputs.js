@@ -1,13 +1,12 @@
 /** Shows what comes out: classes as bars, images as such, everything else as numbers. */
 
 import { Tensor } from "../src/index.js";
+import { writeNpy } from "../src/npy.js";
+import { element, tensorText } from "./dom.js";
 
-const element = (tag, properties = {}, ...children) => {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-};
-const short = (number) => (Number.isInteger(number) ? String(number) : Number(number.toPrecision(4)).toString());
+const SHOWN = 64; // numbers
+const MOST_CLASSES = 50000;
+const short = (number) => (typeof number === "bigint" || Number.isInteger(number) ? String(number) : Number(number.toPrecision(4)).toString());
 
 /** Bars of the most likely classes. */
 function showClasses(numbers) {
@@ -26,41 +25,85 @@ function showClasses(numbers) {
   return [element("p", { className: "read" }, String(order[0]), element("small", { textContent: sure })), element("div", { className: "bars" }, ...bars)];
 }
 
-function showImage(tensor, numbers) {
-  const [channels, height, width] = tensor.shape.slice(-3);
-  const canvas = element("canvas", { width, height, className: "image", style: "width:100%;max-width:280px" });
+function showImage(numbers, { channels, height, width, isLast }) {
+  const canvas = element("canvas", { width, height, className: "image", style: "width:100%;max-width:280px", role: "img", "aria-label": `an image of ${width} × ${height}` });
   const paper = canvas.getContext("2d");
   const image = paper.createImageData(width, height);
   const [low, high] = [numbers.reduce((a, b) => Math.min(a, b), Infinity), numbers.reduce((a, b) => Math.max(a, b), -Infinity)];
   for (let i = 0; i < width * height; i++) {
-    for (let c = 0; c < 3; c++) image.data[4 * i + c] = (255 * (numbers[(channels === 3 ? c : 0) * width * height + i] - low)) / (high - low || 1);
+    for (let c = 0; c < 3; c++) {
+      const channel = channels === 3 ? c : 0;
+      image.data[4 * i + c] = (255 * (numbers[isLast ? i * channels + channel : channel * width * height + i] - low)) / (high - low || 1);
+    }
     image.data[4 * i + 3] = 255;
   }
   paper.putImageData(image, 0, 0);
   return [canvas];
 }
 
-function showNumbers(numbers) {
-  const some = Array.from(numbers.slice(0, 64), short).join("  ");
-  const text = numbers.length > 64 ? `${some}  …` : some;
-  const range = numbers.length > 1 ? `least ${short(numbers.reduce((a, b) => Math.min(a, b)))}, most ${short(numbers.reduce((a, b) => Math.max(a, b)))}` : "";
-  return [element("pre", { textContent: text }), element("p", { className: "note", textContent: range })];
+/** The numbers of a tensor as texts: 64-bit ones whole, complex ones in pairs. */
+function textsOf(tensor) {
+  if (tensor.dtype === "bool") return Array.from(tensor.data.subarray(0, SHOWN), (v) => String(v !== 0));
+  if (tensor.data instanceof BigInt64Array || tensor.data instanceof BigUint64Array) return Array.from(tensor.data.subarray(0, SHOWN), String);
+  if (!tensor.dtype.startsWith("complex")) return Array.from(tensor.toFloat32().subarray(0, SHOWN), short);
+  const parts = tensor.toFloat32();
+  return Array.from({ length: Math.min(tensor.size, SHOWN) }, (_, i) => `${short(parts[2 * i])}${parts[2 * i + 1] < 0 ? "" : "+"}${short(parts[2 * i + 1])}i`);
+}
+
+function showNumbers(tensor) {
+  const texts = textsOf(tensor);
+  const shown = [element("pre", { textContent: texts.join("  ") + (tensor.size > SHOWN ? "  …" : "") })];
+  if (tensor.size <= 1 || tensor.dtype === "bool" || tensor.dtype.startsWith("complex")) return shown;
+  const numbers = [...(tensor.data instanceof BigInt64Array || tensor.data instanceof BigUint64Array ? tensor.data : tensor.toFloat32())];
+  const [least, most] = [numbers.reduce((a, b) => (b < a ? b : a)), numbers.reduce((a, b) => (b > a ? b : a))];
+  return [...shown, element("p", { className: "note", textContent: `least ${short(least)}, most ${short(most)}` })];
+}
+
+/** Could it be an image? Where its channels, height and width stand, or null. */
+function imageOf({ shape }) {
+  if (shape.length !== 4 || shape[0] !== 1) return null;
+  const colours = (n) => n === 1 || n === 3;
+  const large = (...sizes) => sizes.every((n) => n >= 16);
+  if (colours(shape[1]) && large(shape[2], shape[3])) return { channels: shape[1], height: shape[2], width: shape[3], isLast: false };
+  return colours(shape[3]) && large(shape[1], shape[2]) ? { channels: shape[3], height: shape[1], width: shape[2], isLast: true } : null;
 }
 
 function showTensor(tensor) {
   if (tensor.size === 0) return [element("pre", { textContent: "no elements" })];
-  const numbers = tensor.toFloat32();
-  const { shape } = tensor;
-  const isVector = shape.length >= 1 && shape.slice(0, -1).every((n) => n === 1) && shape.at(-1) >= 2 && shape.at(-1) <= 50000;
-  if (isVector && tensor.dtype.includes("float") && numbers.every(Number.isFinite)) return showClasses([...numbers]);
-  const isImage = shape.length === 4 && shape[0] === 1 && (shape[1] === 1 || shape[1] === 3) && shape[2] >= 16 && shape[3] >= 16;
-  return isImage ? showImage(tensor, numbers) : showNumbers(numbers);
+  const { shape, dtype } = tensor;
+  const isFloat = /^b?float/.test(dtype);
+  const isVector = shape.length >= 1 && shape.slice(0, -1).every((n) => n === 1) && shape.at(-1) >= 2 && shape.at(-1) <= MOST_CLASSES;
+  if (isVector && isFloat) {
+    const numbers = tensor.toFloat32();
+    if (numbers.every(Number.isFinite)) return showClasses([...numbers]);
+  }
+  const image = isFloat || dtype === "uint8" ? imageOf(tensor) : null;
+  return image === null ? showNumbers(tensor) : showImage(tensor.toFloat32(), image);
+}
+
+const kindOf = (value) => (value instanceof Tensor ? tensorText(value) : value === null ? "None" : Array.isArray(value) ? `list of ${value.length}` : { bigint: "int", number: "double", boolean: "bool" }[typeof value] ?? typeof value);
+
+function saveButton(tensor, name) {
+  const save = () => {
+    const url = URL.createObjectURL(new Blob([writeNpy(tensor)]));
+    element("a", { href: url, download: `${name}.npy` }).click();
+    URL.revokeObjectURL(url);
+  };
+  return element("button", { type: "button", className: "small", textContent: "Save .npy", onclick: save, "aria-label": `save ${name} as a .npy file` });
+}
+
+/** What is to be seen of a value: of a list, each of its items. */
+function show(value, name) {
+  if (value instanceof Tensor) return [...showTensor(value), ...(/^(bfloat16|float8|q|bits)/.test(value.dtype) ? [] : [saveButton(value, name)])];
+  if (!Array.isArray(value)) return [element("pre", { textContent: typeof value === "string" ? value : value === null ? "None" : String(value) })];
+  if (value.length === 0) return [element("pre", { textContent: "an empty list" })];
+  if (!value.some((item) => item instanceof Tensor)) return [element("pre", { textContent: value.map((item) => (item === null ? "None" : String(item))).join("  ") })];
+  const items = value.map((item, i) => element("li", {}, element("code", { textContent: kindOf(item) }), ...show(item, `${name}-${i}`)));
+  return [element("ol", { start: 0 }, ...items)];
 }
 
 /** One output. */
 export function showOutput(value, index) {
-  const isTensor = value instanceof Tensor;
-  const told = isTensor ? `${value.dtype} [${value.shape.join(", ")}]` : typeof value;
-  const head = element("h3", {}, `output ${index}`, element("code", { textContent: told }));
-  return element("div", { className: "item" }, head, ...(isTensor ? showTensor(value) : [element("pre", { textContent: String(value) })]));
+  const head = element("h3", { id: `output-${index}` }, `output ${index}`, element("code", { textContent: kindOf(value) }));
+  return element("div", { className: "item", role: "group", "aria-labelledby": `output-${index}` }, head, ...show(value, `output-${index}`));
 }

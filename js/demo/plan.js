@@ -21,9 +21,9 @@ export function lifetimes(method) {
     }));
 }
 
-export const bytes = (n) => (n < 10000 ? `${n} B` : n < 1e7 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`);
+export const bytes = (n) => (n < 10000 ? `${n} B` : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`);
 
-/** Draws it on `canvas`; what is under the pointer is told in `note`, and its instructions by `light(first, last)`. */
+/** Draws it on `canvas`; what is under the pointer, or reached by arrow keys, is told in `note`, and its instructions by `light(first, last)`. */
 export function drawPlan(canvas, note, method, light) {
   const blocks = lifetimes(method);
   const { buffers } = method;
@@ -64,19 +64,29 @@ export function drawPlan(canvas, note, method, light) {
   };
   const sum = blocks.reduce((a, block) => a + block.nbytes, 0);
   const summary = total === 0 ? "Nothing is planned: the backend has memory of its own." : `${bytes(total)} hold tensors of ${bytes(sum)}: green goes in, orange comes out.`;
-  const point = (event) => {
-    const { offsetX, offsetY } = event;
-    const lit = blocks.findLast((block) => {
-      const box = boxOf(block);
-      return offsetX >= box.left && offsetX <= box.left + box.width && offsetY >= box.top && offsetY <= box.top + box.height;
-    });
+  const show = (lit) => {
     draw(lit);
     note.textContent = lit
       ? `${lit.role || `value ${lit.index}`}: ${lit.dtype} [${lit.shape.join(", ")}], bytes ${lit.offset} to ${lit.offset + lit.nbytes} of buffer ${lit.buffer}`
       : summary;
     light(lit?.first ?? 0, lit?.last ?? -1);
   };
-  canvas.onpointermove = point;
-  canvas.onpointerleave = () => point({ offsetX: -1, offsetY: -1 });
-  canvas.onpointerleave();
+  canvas.onpointermove = ({ offsetX, offsetY }) => show(
+    blocks.findLast((block) => {
+      const box = boxOf(block);
+      return offsetX >= box.left && offsetX <= box.left + box.width && offsetY >= box.top && offsetY <= box.top + box.height;
+    }),
+  );
+  canvas.onpointerleave = () => show(undefined);
+  let reached = -1; // by the keyboard, in the order of their lives
+  const inOrder = [...blocks].sort((a, b) => a.first - b.first || a.last - b.last);
+  canvas.onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (step === undefined || inOrder.length === 0) return;
+    event.preventDefault();
+    reached = Math.min(Math.max(reached + step, 0), inOrder.length - 1);
+    show(inOrder[reached]);
+  };
+  canvas.onblur = () => show(undefined);
+  show(undefined);
 }

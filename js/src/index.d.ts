@@ -229,7 +229,8 @@ export class Program {
 /** An instance of the module: kernels, backends, their options, and memory that all its programs share. */
 export class Runtime {
   private constructor();
-  static create(options?: { module?: WebAssembly.Module }): Promise<Runtime>;
+  /** `module`: what `compile` gives, here or in another thread. `memoryLimit`: most bytes of its memory, up to 4 GiB; beyond them MemoryError. */
+  static create(options?: { module?: WebAssembly.Module; memoryLimit?: number }): Promise<Runtime>;
   /** May be posted to workers. */
   get module(): WebAssembly.Module;
   get version(): string;

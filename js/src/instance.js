@@ -12,6 +12,9 @@ const encoder = new TextEncoder();
 /** Addresses have 32 bits: a size beyond them would wrap around. */
 const MOST_BYTES = 2 ** 32 - 1;
 
+/** Bytes by which memory grows. */
+const PAGE = 65536;
+
 /** ABI of the C library that these sources are written for. */
 const ABI_VERSION = 2;
 
@@ -20,7 +23,7 @@ function exportsOf(module) {
     throw errorOf("InvalidType", `a module is what compile(source) gives, a WebAssembly.Module, not ${show(module)}`);
   }
   const names = new Set(WebAssembly.Module.exports(module).map(({ name }) => name));
-  if (!["memory", "_initialize", "etude_abi_version", "etude_js_runtime"].every((name) => names.has(name))) {
+  if (!["memory", "_initialize", "etude_abi_version", "etude_js_runtime", "etude_js_limit"].every((name) => names.has(name))) {
     throw errorOf("InvalidArgument", "the module is another than etude.wasm of this package");
   }
   try {
@@ -36,14 +39,22 @@ export class Instance {
   #bytes;
   #broken;
 
-  /** @param {WebAssembly.Module} module */
-  constructor(module) {
+  /**
+   * @param {WebAssembly.Module} module
+   * @param {number} [limit] most bytes of its memory
+   */
+  constructor(module, limit = MOST_BYTES) {
+    if (!Number.isInteger(limit) || limit < PAGE || limit > 2 ** 32) {
+      throw errorOf("InvalidArgument", `memoryLimit is a whole number from ${PAGE} to 2^32, not ${show(limit)}`, { subject: "memoryLimit" });
+    }
     this.module = module;
+    this.limit = limit;
     this.exports = exportsOf(module);
     this.exports._initialize();
     const abi = this.exports.etude_abi_version();
     if (abi !== ABI_VERSION) throw new EtudeError(`the module has version ${abi} of the binary interface, and this package needs ${ABI_VERSION}`);
     this.#renew();
+    this.exports.etude_js_limit(Math.floor(limit / PAGE));
     this.errorPtr = this.alloc(ERROR_BYTES);
   }
 
@@ -104,7 +115,7 @@ export class Instance {
   alloc(size) {
     const ptr = size <= MOST_BYTES ? this.raw("etude_js_alloc", size) : 0;
     if (ptr === 0) {
-      throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}, and at most 4 GiB`);
+      throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}, and at most ${this.limit >= MOST_BYTES ? "4 GiB" : `${this.limit}, the memoryLimit of its Runtime`}`);
     }
     return ptr;
   }

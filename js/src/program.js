@@ -5,6 +5,7 @@ import { dispose, Handle, watch } from "./handle.js";
 import { MethodInfo } from "./metadata.js";
 import { loadMethod } from "./method.js";
 import { packOptions, wantsWarning } from "./options.js";
+import { openSource } from "./source.js";
 import { layouts } from "./structs.js";
 
 const VERIFICATION = ["Minimal", "InternalConsistency"];
@@ -52,25 +53,47 @@ export class Program {
 }
 Program.prototype[Symbol.dispose ?? Symbol.for("Symbol.dispose")] = Program.prototype.dispose;
 
-/** The bytes in memory of the module, where they stay as long as the program. */
-function keep(instance, bytes, kept) {
-  const ptr = instance.alloc(bytes.length);
-  kept.push(ptr);
-  instance.bytes.set(bytes, ptr);
-  return ptr;
+/** Where the bytes of a source lie in memory of the module, `{ptr, size}`: they go there piece by piece, without a copy in between. */
+async function keep(instance, source, kept) {
+  const { size: likely, pieces } = await openSource(source);
+  let [ptr, room, used] = [0, 0, 0];
+  const fit = (size) => {
+    const larger = instance.alloc(size);
+    kept.add(larger);
+    instance.bytes.copyWithin(larger, ptr, ptr + used);
+    if (ptr !== 0) instance.free(ptr);
+    kept.delete(ptr);
+    [ptr, room] = [larger, size];
+  };
+  fit(Math.max(likely, 1));
+  for await (const piece of pieces) {
+    if (used + piece.length > room) fit(Math.max(used + piece.length, Math.ceil(1.5 * room)));
+    instance.bytes.set(piece, ptr + used);
+    used += piece.length;
+  }
+  return { ptr, size: used };
 }
 
-export function loadProgram(runtime, instance, runtimePtr, bytes, external, { options, unusedOptions, verification }) {
+/** Programs and their external data, all or none of them. */
+async function keepAll(instance, sources, kept) {
+  const results = await Promise.allSettled(sources.map((source) => keep(instance, source, kept)));
+  const failed = results.find(({ status }) => status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  return results.map(({ value }) => value);
+}
+
+/** `sources` are the program and its external data. */
+export async function loadProgram(runtime, instance, runtimePtr, sources, { options, unusedOptions, verification }) {
   const level = VERIFICATION.indexOf(verification);
   if (level < 0) throw errorOf("InvalidArgument", `verification is one of ${VERIFICATION.join(", ")}, not ${show(verification)}`);
-  const kept = [];
+  wantsWarning(unusedOptions);
+  const kept = new Set(); // blocks that stay as long as the program
   let program = 0;
   try {
+    const files = await keepAll(instance, sources, kept);
     program = instance.frame((frame) => {
-      const loader = frame.alloc(layouts.etude_data_loader.size * (1 + external.length));
-      [bytes, ...external].forEach((file, i) => {
-        instance.raw("etude_data_from_memory", loader + i * layouts.etude_data_loader.size, keep(instance, file, kept), file.length);
-      });
+      const loader = frame.alloc(layouts.etude_data_loader.size * files.length);
+      files.forEach(({ ptr, size }, i) => instance.raw("etude_data_from_memory", loader + i * layouts.etude_data_loader.size, ptr, size));
       const layout = layouts.etude_program_config;
       const config = frame.struct("etude_program_config");
       const rows = packOptions(frame, options);
@@ -78,7 +101,7 @@ export function loadProgram(runtime, instance, runtimePtr, bytes, external, { op
       const { view } = instance;
       view.setInt32(config + layout.verification, level, true);
       view.setUint32(config + layout.external, loader + layouts.etude_data_loader.size, true);
-      view.setUint32(config + layout.external_count, external.length, true);
+      view.setUint32(config + layout.external_count, files.length - 1, true);
       view.setUint32(config + layout.backend_options, rows.ptr, true);
       view.setUint32(config + layout.backend_options_count, rows.count, true);
       view.setUint8(config + layout.unused_options_warn, wantsWarning(unusedOptions));

@@ -5,7 +5,7 @@ import { Instance } from "./instance.js";
 import { packOptions, unpackSchema, unpackValue } from "./options.js";
 import { loadProgram } from "./program.js";
 import { settingsOf } from "./settings.js";
-import { bytesOf, compile, sourcesOf } from "./source.js";
+import { compile, sourcesOf } from "./source.js";
 import { layouts } from "./structs.js";
 
 const SETTINGS = ["data", "options", "unusedOptions", "verification"];
@@ -24,10 +24,13 @@ export class Runtime {
     });
   }
 
-  /** A runtime of its own, with memory of its own. `module` is what `compile` gives, here or in another thread. */
+  /**
+   * A runtime of its own, with memory of its own. `module` is what `compile` gives, here or in another thread; `memoryLimit` the
+   * most bytes that its memory may grow to.
+   */
   static async create(settings) {
-    const { module } = settingsOf(settings, ["module"], "Runtime.create");
-    return new Runtime(new Instance(module ?? (await compile())));
+    const { module, memoryLimit } = settingsOf(settings, ["module", "memoryLimit"], "Runtime.create");
+    return new Runtime(new Instance(module ?? (await compile()), memoryLimit));
   }
 
   /** The compiled module: can be posted to workers, which then need not compile it again. */
@@ -58,8 +61,7 @@ export class Runtime {
   /** Load a program. See `load` of the package. */
   async load(source, settings) {
     const { data, options, unusedOptions = "error", verification = "Minimal" } = settingsOf(settings, SETTINGS, "load");
-    const [bytes, ...external] = await Promise.all([source, ...sourcesOf(data)].map(bytesOf));
-    return loadProgram(this, this.#instance, this.#ptr, bytes, external, { options, unusedOptions, verification });
+    return loadProgram(this, this.#instance, this.#ptr, [source, ...sourcesOf(data)], { options, unusedOptions, verification });
   }
 
   /** The keys that a backend understands. */

@@ -1,6 +1,6 @@
 /** Bytes of whatever names or holds a file. */
 
-import { errorOf, show } from "./errors.js";
+import { EtudeError, errorOf, show } from "./errors.js";
 
 const inNode = typeof process === "object" && process !== null && process.versions?.node !== undefined && !process.versions.bun;
 
@@ -8,38 +8,68 @@ function isUrl(text) {
   return /^[a-z][a-z0-9+.-]+:/i.test(text); // a letter and a colon is a drive of Windows
 }
 
-async function readFile(path) {
+const PIECE = 2 ** 22; // bytes that are read of a file at a time
+
+function unreadable(name, cause) {
+  return errorOf(cause.code === "ENOENT" ? "NotFound" : "AccessFailed", `${name} can't be read: ${cause.message}`, { cause });
+}
+
+/** What a file of Node holds: its pieces share one buffer. */
+async function openFile(path) {
   const files = "node:fs/promises"; // not for bundlers to look for: a browser never comes here
-  const { readFile: read } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
+  const { open } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
+  let file;
   try {
-    return await read(path);
+    file = await open(path);
+    const { size } = await file.stat();
+    return { size, pieces: piecesOfFile(file, path, Math.min(Math.max(size, 1), PIECE)) };
   } catch (cause) {
-    throw errorOf(cause.code === "ENOENT" ? "NotFound" : "AccessFailed", `${path} can't be read: ${cause.message}`, { cause });
+    await file?.close();
+    throw unreadable(path, cause);
   }
 }
 
-async function readResponse(response, name) {
-  if (!response.ok) {
-    throw errorOf(response.status === 404 || response.status === 410 ? "NotFound" : "AccessFailed", `${name} can't be read: HTTP status ${response.status}`);
+async function* piecesOfFile(file, path, size) {
+  const buffer = new Uint8Array(size);
+  try {
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, size).catch((cause) => Promise.reject(unreadable(path, cause)));
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
   }
-  return readBody(response, name);
 }
 
-async function fetchBytes(url) {
+function checkResponse(response, name) {
+  if (response.ok) return response;
+  throw errorOf(response.status === 404 || response.status === 410 ? "NotFound" : "AccessFailed", `${name} can't be read: HTTP status ${response.status}`);
+}
+
+async function fetchUrl(url) {
   let response;
   try {
     response = await fetch(url);
   } catch (cause) {
     throw errorOf("AccessFailed", `${url} can't be read: ${cause.message}`, { cause });
   }
-  return readResponse(response, url);
+  return checkResponse(response, url);
 }
 
-/** Read a Blob, or the body of a Response: that may be gone. */
-async function readBody(holder, name) {
+/** The pieces of a Blob, or of the body of a Response: that may be gone. */
+async function* piecesOfStream(holder, name) {
   try {
-    return new Uint8Array(await holder.arrayBuffer());
+    const stream = typeof holder.stream === "function" ? holder.stream() : holder.body;
+    if (stream === null || holder.bodyUsed === true) return yield new Uint8Array(await holder.arrayBuffer()); // empty, or an error
+    const reader = stream.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
   } catch (cause) {
+    if (cause instanceof EtudeError) throw cause;
     throw errorOf("AccessFailed", `${name} can't be read: ${cause.message}`, { cause });
   }
 }
@@ -74,29 +104,85 @@ export function sourcesOf(data = []) {
 }
 
 /**
- * The bytes of an ArrayBuffer, a view of one, a Blob or File, a Response, a URL, or a string: in Node a path unless it is a URL,
- * elsewhere a URL.
- * @returns {Promise<Uint8Array>}
+ * What an ArrayBuffer, a view of one, a Blob or File, a Response, a URL, or a string holds: a string is in Node a path unless it
+ * is a URL, elsewhere a URL. `{size, pieces}`: pieces are views that are good until the next one is asked for, `size` is how many
+ * bytes they are likely to have, 0 where nobody says.
+ * @returns {Promise<{size: number, pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>}>}
  */
-export async function bytesOf(source) {
+export async function openSource(source) {
   if (!isSource(source)) throw errorOf("InvalidType", `a program is given as ${SOURCES}`);
-  if (BUFFERS.includes(kindOf(source))) return view(source);
-  if (ArrayBuffer.isView(source)) return view(source.buffer, source.byteOffset, source.byteLength);
-  if (kindOf(source) === "[object Response]") return readResponse(source, source.url || "the response");
-  if (typeof source?.arrayBuffer === "function") return readBody(source, source.name ?? "the Blob");
+  const bytes = bytesOf(source);
+  if (bytes !== undefined) return { size: bytes.length, pieces: [bytes] };
+  const response = await responseOf(source);
+  if (response !== undefined) {
+    // of a compressed answer it is the size of what is sent
+    return { size: Number(response.headers.get("content-length")) || 0, pieces: piecesOfStream(response, response.url || "the response") };
+  }
+  if (typeof source?.arrayBuffer === "function") return { size: source.size ?? 0, pieces: piecesOfStream(source, source.name ?? "the Blob") };
   const text = String(source);
-  if (!inNode) return fetchBytes(text);
-  if (!isUrl(text)) return readFile(text);
-  return text.startsWith("file:") ? readFile(new URL(text)) : fetchBytes(text);
+  return openFile(text.startsWith("file:") ? new URL(text) : text);
 }
 
+/** Those that are there already. */
+function bytesOf(source) {
+  if (BUFFERS.includes(kindOf(source))) return view(source);
+  return ArrayBuffer.isView(source) ? view(source.buffer, source.byteOffset, source.byteLength) : undefined;
+}
+
+/** The answer for a source that is one, or a URL of the web. */
+async function responseOf(source) {
+  if (kindOf(source) === "[object Response]") return checkResponse(source, source.url || "the response");
+  if (typeof source?.arrayBuffer === "function") return undefined;
+  const text = String(source);
+  return !inNode || (isUrl(text) && !text.startsWith("file:")) ? fetchUrl(text) : undefined;
+}
+
+/** All bytes of a source in one array. */
+export async function readSource(source) {
+  const { size, pieces } = await openSource(source);
+  let [bytes, used] = [new Uint8Array(size), 0];
+  for await (const piece of pieces) {
+    if (used + piece.length > bytes.length) {
+      const larger = new Uint8Array(Math.max(used + piece.length, 2 * bytes.length));
+      larger.set(bytes.subarray(0, used));
+      bytes = larger;
+    }
+    bytes.set(piece, used);
+    used += piece.length;
+  }
+  return bytes.subarray(0, used);
+}
+
+/** Compiles while it is loaded, where the server says what it is. */
+function compileResponse(response) {
+  const type = (response.headers.get("content-type") ?? "").trim();
+  if (type === "application/wasm" && typeof WebAssembly.compileStreaming === "function") return WebAssembly.compileStreaming(response);
+  return readSource(response).then((bytes) => compileBytes(bytes, type));
+}
+
+function compileBytes(bytes, type = "") {
+  if (bytes.length < 4 || bytes[0] !== 0 || bytes[1] !== 0x61) {
+    const what = type === "" ? "" : `, it is ${type}`;
+    throw errorOf("InvalidArgument", `the source is no WebAssembly module${what}: serve etude.wasm, and give compile() its URL (see "Bundlers" in the README)`);
+  }
+  return WebAssembly.compile(bytes);
+}
+
+const OWN = new URL("../etude.wasm", import.meta.url); // as bundlers know it
+
 /** The module that the package carries. */
-export async function compile(source = new URL("../etude.wasm", import.meta.url)) {
+export async function compile(source = OWN) {
   if (kindOf(source) === "[object WebAssembly.Module]") return source;
-  const bytes = await bytesOf(source);
+  if (!isSource(source)) throw errorOf("InvalidType", `a module is given as ${SOURCES}`);
+  const bytes = bytesOf(source);
   try {
-    return await WebAssembly.compile(bytes);
+    const response = bytes === undefined ? await responseOf(source) : undefined;
+    return await (response === undefined ? compileBytes(bytes ?? (await readSource(source))) : compileResponse(response));
   } catch (cause) {
-    throw errorOf("InvalidArgument", `the source is no WebAssembly module: ${cause.message}`, { cause });
+    // a bundler has left it behind, or a server does not have it
+    if (cause.status === "NotFound" && source === OWN) cause.message += `: serve etude.wasm, and give compile() its URL (see "Bundlers" in the README)`;
+    if (cause instanceof EtudeError) throw cause;
+    if (!(cause instanceof WebAssembly.CompileError)) throw errorOf("AccessFailed", `the module can't be read: ${cause.message}`, { cause });
+    throw errorOf("InvalidArgument", `the source is no WebAssembly module that runs here: ${cause.message}`, { cause });
   }
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Run the corpus, and the demo, in a headless browser, and compare with the goldens.
 
-    browser.py PACKAGE [--chromium COMMAND] [--screenshot FILE]
+    browser.py PACKAGE [--chromium COMMAND] [--screenshot FILE] [--bundles FOLDER]
 
-PACKAGE is the folder that js/build made. The pages are served to the browser by this program, and post what they find
-to it. Prints what failed, and "N passed, N failed". With --screenshot a picture of the demo is written, too.
+PACKAGE is the folder that js/build made, --bundles what bundlers.mjs made. The pages are served to the browser by this
+program, and post what they find to it. Prints what failed, and "N passed, N failed". With --screenshot a picture of the demo
+is written, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "languages"))
+import page  # noqa: E402
 from languages import LEFT_OUT, compare, compare_errors, line, pack_calls  # noqa: E402
 
 CORPUS = ROOT / "tests" / "corpus"
@@ -53,7 +55,6 @@ class Site(ThreadingHTTPServer):
         self.problems: dict[str, str] = {}
         self.browser = self.memory = ""
         self.done = threading.Event()
-        self.ready = threading.Event()  # the page looks as it should in a picture
 
     def take(self, kind: str, name: str, body: bytes) -> None:
         """What a page posted to /KIND/NAME."""
@@ -65,8 +66,6 @@ class Site(ThreadingHTTPServer):
             self.problems[unquote(name)] = body.decode()
         elif kind == "memory":
             self.memory = f"module's memory {int(body) / 1e6:.1f} MB"
-        elif kind == "ready":
-            self.ready.set()
         elif kind == "done":
             self.browser = body.decode()
             self.done.set()
@@ -98,9 +97,6 @@ class Handler(SimpleHTTPRequestHandler):
                 if case not in LEFT_OUT
             ]
             self.answer(json.dumps(cases).encode())
-        elif kind == "hold":  # keeps the page loading, so that no picture is taken before
-            self.server.ready.wait(SECONDS)
-            self.answer(b"")
         elif kind == "calls":
             self.answer(pack_calls(CASES[name], np.load(CORPUS / CASES[name]["files"]["npz"])))
         else:
@@ -123,21 +119,14 @@ class Handler(SimpleHTTPRequestHandler):
         """Nothing: failures are told as such."""
 
 
-def browse(site: Site, chromium: str, page: str, *options: str) -> None:
-    """Show a page in the browser until it posts /done, or, with options, until the browser ends by itself."""
+def browse(site: Site, chromium: str, page: str) -> None:
+    """Show a page in the browser until it posts /done."""
     with tempfile.TemporaryDirectory() as profile:
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-        command += [f"--user-data-dir={profile}", *options, f"http://127.0.0.1:{site.server_port}/{page}"]
-        browser = subprocess.Popen(
-            command if options else [*command[:-1], "--remote-debugging-port=0", command[-1]],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command += [f"--user-data-dir={profile}", "--remote-debugging-port=0", f"http://127.0.0.1:{site.server_port}/{page}"]
+        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
-            if options:
-                browser.wait(SECONDS)
-            elif not site.done.wait(SECONDS):
+            if not site.done.wait(SECONDS):
                 site.problems[page] = f"not done in {SECONDS} s"
         finally:
             site.done.clear()
@@ -153,14 +142,20 @@ def main() -> int:
     parser.add_argument("package", type=Path)
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("chromium-browser") or "google-chrome")
     parser.add_argument("--screenshot", type=Path)
+    parser.add_argument("--bundles", type=Path)
     args = parser.parse_args()
     site = Site(args.package.resolve())
     threading.Thread(target=site.serve_forever, daemon=True).start()
     browse(site, args.chromium, "test/browser.html")
     browse(site, args.chromium, "test/demo.html")
+    address = f"http://127.0.0.1:{site.server_port}/package/demo/"
+    site.problems.update(page.run(args.chromium, address))
+    if args.bundles:
+        site.folders["bundles"] = args.bundles.resolve()
+        pages = [f"http://127.0.0.1:{site.server_port}/bundles/{made.parent.name}/index.html" for made in args.bundles.glob("*/index.html")]
+        site.problems.update(page.titles(args.chromium, pages, "[[3,3,3],[3,3,3]]"))
     if args.screenshot:
-        picture = [f"--screenshot={args.screenshot.resolve()}", "--window-size=1280,800", "--hide-scrollbars"]
-        browse(site, args.chromium, "test/demo.html?only=3", *picture)
+        page.picture(args.chromium, address, args.screenshot)
     missing = (
         []
         if site.problems.get("test/browser.html")

@@ -256,6 +256,86 @@ test("what nobody holds is freed", async () => {
   assert.equal(runtime.memoryBytes, before);
 });
 
+test("a thousand programs take no more memory than two", async () => {
+  const runtime = await etude.Runtime.create();
+  const bytes = await Promise.all(["add.pte", "x_linear.pte", "external_constants.pte"].map((name) => readFile(corpus(name))));
+  const data = await readFile(corpus("external_constants.ptd"));
+  const once = async (i, disposes) => {
+    const program = await runtime.load(bytes[i % 3], i % 3 === 2 ? { data } : {});
+    const method = program.loadMethod();
+    method.run(method.info.inputs.map((info) => new Float32Array(info.shape.reduce((a, b) => a * b, 1))));
+    if (disposes) program.dispose();
+  };
+  for (let i = 0; i < 6; i++) await once(i, true);
+  const before = runtime.memoryBytes;
+  for (let i = 0; i < 1000; i++) await once(i, true);
+  assert.equal(runtime.memoryBytes, before, "disposed of");
+  for (let i = 0; i < 1000; i++) {
+    await once(i, false);
+    if (i % 100 === 99) {
+      globalThis.gc();
+      await new Promise((resolve) => setTimeout(resolve, 2)); // finalizers have their turn
+    }
+  }
+  assert.ok(runtime.memoryBytes <= before + 2 ** 24, `${runtime.memoryBytes - before} bytes more: collected`);
+  // runtimes, too: each has a memory of its own
+  for (let i = 0; i < 50; i++) await (await etude.Runtime.create({ module: runtime.module })).load(bytes[0]);
+});
+
+test("a runtime's memory grows to its limit, and what does not fit is a MemoryError", async () => {
+  const runtime = await etude.Runtime.create({ memoryLimit: 8 * 2 ** 20 });
+  const small = (await runtime.load(corpus("add.pte"))).loadMethod();
+  const message = (e) => e instanceof etude.MemoryError && /at most 8388608, the memoryLimit of its Runtime/.test(e.message);
+  await assert.rejects(runtime.load(new Uint8Array(16 * 2 ** 20)), message);
+  await assert.rejects(runtime.load(new Blob([new Uint8Array(16 * 2 ** 20)])), message);
+  assert.ok(runtime.memoryBytes <= 8 * 2 ** 20);
+  assert.deepEqual(small.run([new Float32Array(6), new Float32Array(6).fill(2)])[0].toArray(), [[2, 2, 2], [2, 2, 2]]);
+  (await runtime.load(corpus("lenet.pte"))).loadMethod();
+  for (const memoryLimit of [0, 1.5, -1, 2 ** 33, NaN, "5", 5n, null]) {
+    await assert.rejects(etude.Runtime.create({ memoryLimit }), (e) => e instanceof etude.ArgumentError && /memoryLimit is a whole number/.test(e.message));
+  }
+});
+
+test("a file is read into the module's memory piece by piece", async () => {
+  const bytes = new Uint8Array(await readFile(corpus("mobilenetv2.pte")));
+  const pieces = (size) => new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size));
+      controller.close();
+    },
+  });
+  const want = (await etude.load(bytes)).methods[0].buffers;
+  for (const headers of [{}, { "content-length": "10" }, { "content-length": String(bytes.length) }, { "content-length": "x" }]) {
+    assert.deepEqual((await etude.load(new Response(pieces(1000), { headers }))).methods[0].buffers, want);
+  }
+  const broken = new ReadableStream({ pull: (controller) => controller.error(new Error("the line is cut")) });
+  await assert.rejects(etude.load(new Response(broken)), (e) => e instanceof etude.AccessError && /the line is cut/.test(e.message));
+  await assert.rejects(etude.load(new Blob([])), etude.ProgramError);
+  // what JavaScript holds of it meanwhile is one piece
+  const { openSource } = await internal("source.js");
+  const held = new Set();
+  for await (const piece of (await openSource(corpus("mobilenetv2.pte"))).pieces) held.add(piece.buffer);
+  assert.equal(held.size, 1);
+});
+
+test("a module is compiled while it comes, or from bytes, or says what it is instead", async () => {
+  const wasm = await readFile(new URL("../etude.wasm", source));
+  let streamed = 0;
+  const original = WebAssembly.compileStreaming;
+  WebAssembly.compileStreaming = (response) => ((streamed += 1), original(response));
+  for (const [type, count] of [["application/wasm", 1], ["application/wasm; charset=x", 1], ["application/octet-stream", 1], ["", 1]]) {
+    const module = await etude.compile(new Response(wasm, { headers: type === "" ? {} : { "content-type": type } }));
+    assert.ok(module instanceof WebAssembly.Module && streamed === count, type);
+  }
+  WebAssembly.compileStreaming = undefined;
+  assert.ok((await etude.compile(new Response(wasm, { headers: { "content-type": "application/wasm" } }))) instanceof WebAssembly.Module);
+  WebAssembly.compileStreaming = original;
+  const page = new Response("<!doctype html>", { headers: { "content-type": "text/html" } });
+  await assert.rejects(etude.compile(page), (e) => e instanceof etude.ArgumentError && /no WebAssembly module, it is text\/html: serve etude\.wasm/.test(e.message));
+  await assert.rejects(etude.compile(new Response("x", { status: 404 })), etude.NotFoundError);
+  await assert.rejects(etude.compile(new Response(wasm.subarray(0, 5000), { headers: { "content-type": "application/wasm" } })), etude.ArgumentError);
+});
+
 test("blocks of memory do not overlap, and join when they are given back", async () => {
   const { Instance } = await internal("instance.js");
   const instance = new Instance((await etude.defaultRuntime()).module);

@@ -3,8 +3,6 @@
  * so that no sum of them overflows; the module has one thread. */
 #include "heap.h"
 
-#include <stdint.h>
-
 #define UNIT 16u /* of addresses and sizes; a head is one */
 #define PAGE 65536u
 #define MOST_PAGES 65535u
@@ -24,6 +22,7 @@ extern char __heap_base; /* where the linker's data ends */
 
 static uint32_t first_free;
 static uint32_t end_of_memory; /* 0 before the first call */
+static uint32_t most_pages = MOST_PAGES;
 
 static stretch *at(uint32_t address) { return (stretch *)(uintptr_t)address; }
 
@@ -77,7 +76,7 @@ static uint32_t carve(uint32_t *link, size_t size, size_t alignment) {
 
 /* Lets the memory grow so that a block fits behind what is there. The last page of all stays out, so that ends are numbers. */
 static int grow(size_t size, size_t alignment) {
-  const uint64_t room = MOST_PAGES - end_of_memory / PAGE;
+  const uint64_t room = most_pages > end_of_memory / PAGE ? most_pages - end_of_memory / PAGE : 0;
   const uint64_t need = round_up((uint64_t)size + alignment + 2 * UNIT, PAGE) / PAGE;
   uint64_t pages = need < GROWTH && GROWTH <= room ? GROWTH : need;
   if (pages > room || __builtin_wasm_memory_grow(0, (size_t)pages) == SIZE_MAX) return 0;
@@ -103,6 +102,8 @@ void *etude_heap_take(size_t size, size_t alignment) {
   } while (grow(size, alignment));
   return NULL;
 }
+
+void etude_heap_limit(uint32_t pages) { most_pages = pages < MOST_PAGES ? pages : MOST_PAGES; }
 
 void etude_heap_give(void *block) {
   if (block == NULL) return;

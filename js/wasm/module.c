@@ -35,6 +35,10 @@ etude_status etude_js_runtime(etude_runtime **out_runtime, etude_error *error) {
   return ETUDE_OK;
 }
 
+/* Pages of 64 KiB that the memory may have from here on; what it has stays. */
+void etude_js_limit(uint32_t pages);
+void etude_js_limit(uint32_t pages) { etude_heap_limit(pages); }
+
 /* Memory for what goes in, aligned as payloads want it: NULL where there is none left. */
 void *etude_js_alloc(size_t size);
 void *etude_js_alloc(size_t size) { return etude_heap_take(size, ETUDE_MEMORY_ALIGNMENT); }

@@ -9,11 +9,13 @@ RUNNER is a program written with the binding, in two uses:
                                            examples/run_arena.c; each method is loaded once
     RUNNER --errors MODEL                  does what ERRORS says and prints a line for each step
 
-Outputs are compared with the corpus' goldens (eager PyTorch). Prints what failed, and "N passed, N failed".
+A runner whose programs live in a memory of its own may print "memory BYTES". Outputs are compared with the corpus' goldens (eager
+PyTorch). Prints what failed, and "N passed, N failed".
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import resource
 import subprocess
@@ -65,8 +67,8 @@ def compare(case: dict[str, Any], arrays: Any, results: bytes) -> str:
     return ""
 
 
-def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
-    """What is wrong with what a runner makes of a case; empty if nothing is."""
+def run_case(runner: list[str], corpus: Path, case: dict[str, Any], memory: list[int]) -> str:
+    """What is wrong with what a runner makes of a case; empty if nothing is. `memory` gets the bytes that it tells."""
     arrays = np.load(corpus / case["files"]["npz"])
     with tempfile.TemporaryDirectory() as folder:
         calls, results = Path(folder) / "calls", Path(folder) / "results"
@@ -76,6 +78,7 @@ def run_case(runner: list[str], corpus: Path, case: dict[str, Any]) -> str:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
         if done.returncode != 0:
             return done.stderr.strip() or f"status {done.returncode}: {done.stdout.strip()}"
+        memory += [int(told.split()[1]) for told in done.stdout.splitlines() if told.startswith("memory ")]
         return compare(case, arrays, results.read_bytes())
 
 
@@ -97,7 +100,8 @@ def main() -> int:
     """Run the cases; 0 if all agree."""
     name, corpus, runner = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     cases = json.loads((corpus / "manifest.json").read_text())["cases"]
-    problems = {case: run_case(runner, corpus, cases[case]) for case in cases if case not in LEFT_OUT}
+    memory: list[int] = []
+    problems = {case: run_case(runner, corpus, cases[case], memory) for case in cases if case not in LEFT_OUT}
     problems["errors"] = check_errors(runner, corpus / "x_linear.pte")
     for case, problem in problems.items():
         if problem:
@@ -108,7 +112,15 @@ def main() -> int:
     module = Path(runner[-1]) / "etude.wasm"  # where the runner is Node's, which the package comes after
     program = module if module.exists() else Path(runner[0])
     size = f"{'module' if module.exists() else 'program'} {program.stat().st_size:,} B"
-    print(line(name, "this machine", ran, "eager PyTorch's outputs", size, f"process {peak}"))
+    if module.exists():
+        size += f", {len(gzip.compress(module.read_bytes(), 9)):,} gzipped"
+    told = f", of which module's memory {max(memory) / 1e6:.1f} MB" if memory else ""
+    by = (
+        subprocess.run([runner[0], "--version"], check=True, capture_output=True, text=True).stdout.strip()
+        if module.exists()
+        else "this machine"
+    )
+    print(line(name, by, ran, "eager PyTorch's outputs", size, f"process {peak}{told}"))
     print(f"{name}: {len(problems) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -173,6 +173,7 @@ async function main([folder, ...args]) {
   } else {
     const [model, calls, out, ...data] = args;
     await writeFile(out, await runCase(etude, model, await readFile(calls), data));
+    console.log(`memory ${(await etude.defaultRuntime()).memoryBytes}`);
   }
 }
 

@@ -1,0 +1,191 @@
+// Language models and numpy's files: etude/llm against the package `tokenizers` and the official runner, etude/npy against numpy.
+//
+//   ETUDE_PACKAGE=FOLDER node --test js/test/llm.test.mjs     FOLDER: what js/build made
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import test from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const root = path.resolve(here, "../..");
+const source = pathToFileURL(path.resolve(process.env.ETUDE_PACKAGE, "src") + path.sep);
+const etude = await import(new URL("index.js", source));
+const { LLM, loadTokenizer, Tokenizer } = await import(new URL("llm/index.js", source));
+const { readNpy, readNpz, writeNpy } = await import(new URL("npy.js", source));
+const story = (name) => path.join(root, "examples/story", name);
+const llm = (name) => path.join(root, "tests/llm", name);
+const json = async (name) => JSON.parse(await readFile(name, "utf8"));
+const openStory = () => LLM.load(story("story.pte"), { tokenizer: story("tokenizer.json") });
+const collect = async (stream) => {
+  const pieces = [];
+  for await (const piece of stream) pieces.push(piece);
+  return pieces;
+};
+
+test("ids and texts of tokenizers are those of the package tokenizers", async () => {
+  let checks = 0;
+  for (const { name, tokenizer: file, rows } of await json(path.join(here, "tokenizers.json"))) {
+    const tokenizer = new Tokenizer(file);
+    for (const [text, ids, plain, whole, parts] of rows) {
+      const told = `${name}: ${JSON.stringify(text)}`;
+      assert.deepEqual(tokenizer.encode(text), ids, told);
+      assert.deepEqual(tokenizer.encode(text, { bos: false }), plain, told);
+      assert.equal(tokenizer.decode(plain), whole, told);
+      parts.forEach((part, i) => assert.equal(tokenizer.decode(plain.slice(0, i + 1)), part, told));
+      checks += 3 + parts.length;
+    }
+  }
+  assert.ok(checks > 1000, `${checks} checks`);
+  for (const [text, kind, words] of [
+    ["no json", etude.ArgumentError, /no tokenizer\.json/],
+    ["{}", etude.ArgumentError, /no part 'model'/],
+    ['{"model": {"type": "Unigram", "vocab": []}}', etude.NotSupportedError, /'Unigram'.*@huggingface\/tokenizers/],
+    ['{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "BertPreTokenizer"}}', etude.NotSupportedError, /pre-tokenizer 'BertPreTokenizer'/],
+  ]) {
+    assert.throws(() => new Tokenizer(text), (e) => e instanceof kind && words.test(e.message), text);
+  }
+});
+
+test("tokens are those of the official runner", async () => {
+  const { runs } = await json(llm("runner.json"));
+  const conversations = [[]];
+  for (const turn of runs["l_runner bytelevel.json"].by_hand) {
+    if (turn.reset) conversations.push([]);
+    if (turn.ids) conversations.at(-1).push(turn);
+  }
+  const model = await LLM.load(llm("l_runner.pte"));
+  let turns = 0;
+  for (const conversation of conversations) {
+    model.reset();
+    for (const { prompt_ids: prompt, ids } of conversation) {
+      assert.deepEqual(await collect(model.streamTokens(prompt, { temperature: 0, maxTokens: ids.length, fresh: false })), ids);
+      turns += 1;
+    }
+  }
+  assert.ok(turns >= 4, `${turns} turns`);
+});
+
+test("the first token of each kind of program is the likeliest of the golden logits", async () => {
+  let programs = 0;
+  for (const [name, { calls: [[method, number]], methods, files }] of Object.entries((await json(llm("manifest.json"))).cases)) {
+    const arrays = await readNpz(llm(files.npz));
+    const prefix = number === 0 ? `${method}__` : `${method}__s${number}_`;
+    const [tokens, logits] = [arrays.get(`${prefix}in0`), arrays.get(`${prefix}rt0`) ?? arrays.get(`${prefix}out0`)];
+    if (!["forward", "prefill"].includes(method) || methods[method].sets[number].inputs.length > 2 || name === "o_bert" || !tokens.dtype.startsWith("int")) continue;
+    const all = logits.dtype === "uint16" ? new etude.Tensor("bfloat16", logits.shape, logits.data).toFloat32() : logits.toFloat32();
+    const last = all.subarray(all.length - logits.shape.at(-1));
+    const want = last.reduce((best, value, i) => (value > last[best] ? i : best), 0);
+    const model = await LLM.load(llm(files.pte), { data: files.ptd.map(llm) });
+    assert.deepEqual(await collect(model.streamTokens([...tokens.data].map(Number), { temperature: 0, maxTokens: 1 })), [want], name);
+    programs += 1;
+  }
+  assert.ok(programs >= 8, `${programs} programs`);
+});
+
+test("a text comes in pieces, ends where it should, and is the same for the same seed", async () => {
+  const model = await openStory();
+  const prompt = "Once upon a time there was a";
+  const pieces = await collect(model.stream(prompt, { temperature: 0, maxTokens: 40 }));
+  const whole = await model.generate(prompt, { temperature: 0, maxTokens: 40 });
+  assert.equal(pieces.join(""), whole.text);
+  assert.ok(pieces.length > 10 && whole.text.startsWith(" brave "), whole.text);
+  assert.deepEqual([whole.finishReason, whole.tokens.length, whole.promptTokens, whole.reusedTokens], ["length", 40, 7, 6]);
+  const other = await (await openStory()).generate(prompt, { temperature: 0, maxTokens: 40 });
+  assert.equal(other.text, whole.text, "what the caches hold is as good as what is read");
+  const stopped = await model.generate(prompt, { temperature: 0, stop: ["beaver called", "never"] });
+  assert.deepEqual([stopped.text, stopped.finishReason], [" brave ", "stop"]);
+  const ended = await model.generate(prompt, { temperature: 0 });
+  assert.ok(model.info.eosIds.includes(ended.tokens.at(-1)) && ended.finishReason === "stop" && !ended.text.includes("</s>"));
+  const seeded = async (seed) => (await model.generate(prompt, { seed, maxTokens: 30 })).text;
+  assert.equal(await seeded(5), await seeded(5));
+  assert.notEqual(await seeded(5), await seeded(6));
+  const narrow = await model.generate(prompt, { topK: 1, temperature: 2, maxTokens: 40 });
+  assert.equal(narrow.text, whole.text, "of one candidate it is the likeliest");
+  assert.equal((await model.generate(prompt, { topP: 1e-9, maxTokens: 40 })).text, whole.text);
+  assert.equal((await model.generate(prompt, { minP: 1, maxTokens: 40 })).text, whole.text);
+  assert.notEqual((await model.generate(prompt, { temperature: 0, repetitionPenalty: 30, maxTokens: 40 })).text, whole.text);
+});
+
+test("a generation can be left, and cancelled by a signal", async () => {
+  const model = await openStory();
+  const prompt = "Once upon a time there was a";
+  const want = await (await openStory()).generate(prompt, { temperature: 0, maxTokens: 40 });
+  for await (const piece of model.stream(prompt, { temperature: 0 })) if (piece !== "") break;
+  assert.equal(model.last.finishReason, "interrupted");
+  const control = new AbortController();
+  const stream = model.stream(prompt, { temperature: 0, signal: control.signal });
+  await stream.next();
+  assert.throws(() => model.reset(), etude.StateError);
+  await assert.rejects(model.generate("a"), etude.StateError);
+  control.abort();
+  await assert.rejects(collect(stream), { name: "AbortError" });
+  await assert.rejects(model.generate(prompt, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  assert.equal((await model.generate(prompt, { temperature: 0, maxTokens: 40 })).text, want.text, "it can be used on");
+  const first = await model.generate(prompt, { temperature: 0, maxTokens: 20 });
+  const rest = await model.generate(first.tokens.slice(-1), { temperature: 0, maxTokens: 20, fresh: false });
+  assert.equal(first.text + rest.text, want.text, "it goes on where it was");
+  // events have their turn meanwhile
+  let ticks = 0;
+  const timer = setInterval(() => (ticks += 1), 1);
+  for (let i = 0; i < 3; i++) await model.generate(prompt, { seed: i });
+  clearInterval(timer);
+  assert.ok(ticks > 0);
+});
+
+test("any object with encode and decode is a tokenizer; ids do without", async () => {
+  const reader = await loadTokenizer(story("tokenizer.json"));
+  const like = { encode: (text) => reader.encode(text), decode: (ids) => reader.decode(ids) };
+  const model = await LLM.load(await etude.load(story("story.pte")), { tokenizer: like });
+  const { text, tokens } = await model.generate("Once upon a", { temperature: 0, maxTokens: 5 });
+  const bare = await LLM.load(story("story.pte"));
+  assert.deepEqual(await collect(bare.streamTokens(reader.encode("Once upon a"), { temperature: 0, maxTokens: 5 })), tokens);
+  assert.equal(reader.decode(tokens), text);
+  await assert.rejects(async () => bare.generate("text"), etude.StateError);
+});
+
+test("what can't be generated is an error with a reason", async () => {
+  const model = await openStory();
+  const wrong = [
+    [[], /the prompt is empty/], [[640], /token 0 of the prompt is 640, and the model knows 640/], [[-1], /is -1/], [[1.5], /is 1.5/], [5, /not 5/],
+    [new Array(400).fill(1), /has 400 tokens, and the model's window holds 384/],
+  ];
+  for (const [prompt, text] of wrong) await assert.rejects(async () => model.generate(prompt), (e) => e instanceof etude.ArgumentError && text.test(e.message));
+  for (const [name, values] of Object.entries({
+    maxTokens: [0, -1, 1.5, "5", NaN], temperature: [-1, NaN, "1"], topK: [-1, 1.5], topP: [0, 1.1], minP: [-1, 2], repetitionPenalty: [0, -1], seed: [-1, 1.5, "a"],
+    stop: ["", [""], 5, [5]], signal: [5, {}], maxtokens: [5],
+  })) {
+    for (const value of values) await assert.rejects(async () => model.generate("a", { [name]: value }), etude.ArgumentError, `${name} ${value}`);
+  }
+  await assert.rejects(LLM.load(path.join(root, "tests/corpus/add.pte")), (e) => e instanceof etude.NotSupportedError && /input 0 is float32 \[2, 3\]/.test(e.message));
+  await assert.rejects(LLM.load(path.join(root, "tests/corpus/constant_methods.pte"), { prefill: "nothing" }), etude.NotFoundError);
+  await assert.rejects(LLM.load(story("story.pte"), { tokeniser: 5 }), /did you mean 'tokenizer'/);
+  model.dispose();
+  await assert.rejects(async () => model.generate("a"), etude.StateError);
+});
+
+test("numpy's files are read and written", async () => {
+  const corpus = path.join(root, "tests/corpus");
+  const { cases } = await json(path.join(corpus, "manifest.json"));
+  const seen = new Set();
+  for (const { files } of Object.values(cases)) {
+    for (const [name, tensor] of await readNpz(path.join(corpus, files.npz))) {
+      seen.add(tensor.dtype);
+      const again = await readNpy(writeNpy(tensor));
+      assert.deepEqual([again.dtype, again.shape, again.data], [tensor.dtype, tensor.shape, tensor.data], name);
+    }
+  }
+  assert.ok(["float32", "int64", "bool", "int32"].every((dtype) => seen.has(dtype)), [...seen].join());
+  // as numpy 1.26 writes numpy.array([[1, 2], [3, 4]], order="F", dtype="i2")
+  const text = "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 2), }".padEnd(117) + "\n";
+  const fortran = Buffer.concat([Buffer.from("\x93NUMPY\x01\0\x76\0", "latin1"), Buffer.from(text), Buffer.from([1, 0, 3, 0, 2, 0, 4, 0])]);
+  assert.deepEqual((await readNpy(fortran)).toArray(), [[1, 2], [3, 4]]);
+  for (const [bytes, words] of [
+    [Buffer.from("text"), /no \.npy file/], [fortran.subarray(0, 20), /cut short/], [fortran.subarray(0, fortran.length - 1), /has 8 bytes, and 7 are there/],
+    [Buffer.from(fortran.toString("latin1").replace("<i2", ">i2"), "latin1"), /big-endian/], [Buffer.from(fortran.toString("latin1").replace("<i2", "<U2"), "latin1"), /'U2'/],
+    [Buffer.from(fortran.toString("latin1").replace("'<i2'", "[('a', '<i2')]"), "latin1"), /no tensor of numbers/],
+  ]) {
+    await assert.rejects(readNpy(bytes), (e) => e instanceof etude.ArgumentError && words.test(e.message), String(words));
+  }
+  await assert.rejects(readNpz(Buffer.from("PK")), etude.ArgumentError);
+});
