@@ -1,9 +1,14 @@
 package etude
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const corpus = "../../tests/corpus/"
@@ -23,7 +28,7 @@ func load(t *testing.T) *Method {
 	t.Cleanup(func() { runtime.Close() })
 	program := must(runtime.Open(corpus + "add.pte"))
 	t.Cleanup(func() { program.Close() })
-	method := must(program.Load("forward", nil))
+	method := must(program.Load("forward"))
 	t.Cleanup(func() { method.Close() })
 	return method
 }
@@ -31,7 +36,7 @@ func load(t *testing.T) *Method {
 func TestOneMethodInManyGoroutines(t *testing.T) {
 	runtime := must(NewRuntime(2))
 	program := must(runtime.Open(corpus + "add.pte"))
-	one := must(program.Load("forward", nil))
+	one := must(program.Load("forward"))
 	var all sync.WaitGroup
 	for n := 0; n < 8; n++ {
 		all.Add(1)
@@ -61,7 +66,7 @@ func TestOneMethodInManyGoroutines(t *testing.T) {
 func TestOrderOfClosing(t *testing.T) {
 	runtime := must(NewRuntime(1))
 	program := must(runtime.Open(corpus + "add.pte"))
-	method := must(program.Load("forward", nil))
+	method := must(program.Load("forward"))
 	if err := runtime.Close(); !errors.Is(err, InvalidState) {
 		t.Error(err)
 	}
@@ -74,10 +79,16 @@ func TestOrderOfClosing(t *testing.T) {
 	}
 	method.Cancel()
 	program.Close()
-	if _, err := program.Load("forward", nil); !errors.Is(err, InvalidState) {
+	if _, err := program.Load("forward"); !errors.Is(err, InvalidState) {
 		t.Error(err)
 	}
 	runtime.Close()
+	if err := runtime.SetOption("XnnpackBackend", "num_threads", 1); !errors.Is(err, InvalidState) {
+		t.Error(err)
+	}
+	if len(runtime.Backends())+len(program.MethodNames()) != 0 {
+		t.Error("names of what is closed")
+	}
 }
 
 func TestInputsThatAreRefused(t *testing.T) {
@@ -122,6 +133,145 @@ func TestCancel(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := method.Run(NewTensor(x, 2, 3), NewTensor(x, 2, 3)); err != nil {
+		t.Error(err)
+	}
+}
+
+// open gives a program of the tests, which is closed after the test with its runtime.
+func open(t *testing.T, name string) (*Runtime, *Program) {
+	runtime := must(NewRuntime(1))
+	t.Cleanup(func() { runtime.Close() })
+	program := must(runtime.Open("../../tests/" + name))
+	t.Cleanup(func() { program.Close() })
+	return runtime, program
+}
+
+func TestContextsEndExecutions(t *testing.T) {
+	// a decoder that is asked to do much in one call
+	_, program := open(t, "corpus/vit_tiny.pte")
+	method := must(program.Load("forward"))
+	defer method.Close()
+	sizes := must(program.Method("forward")).Inputs[0].Sizes
+	count := 1
+	for _, size := range sizes {
+		count *= size
+	}
+	image := NewTensor(make([]float32, count), sizes...)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := method.RunContext(ctx, image); !errors.Is(err, Cancelled) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	var err error
+	for err == nil {
+		_, err = method.RunContext(ctx, image)
+	}
+	if !errors.Is(err, Cancelled) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	for i := 0; i < 3; i++ { // nothing is left behind, neither by that nor by a context that ends afterwards
+		if _, err := method.RunContext(ctx, image); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	outputs, rows, err := method.Profile(image)
+	if err != nil || len(outputs) != 1 || len(rows) < 10 || !strings.HasPrefix(rows[0].Name, "aten::") {
+		t.Error(err, rows)
+	}
+	limited := must(program.Load("forward", WithWorkLimit(10)))
+	defer limited.Close()
+	if _, err := limited.Run(image); !errors.Is(err, InvalidProgram) || !strings.Contains(err.Error(), "work_limit") {
+		t.Error(err)
+	}
+}
+
+func TestState(t *testing.T) {
+	_, program := open(t, "corpus/shared_state.pte")
+	put, get := must(program.Load("put")), must(program.Load("get"))
+	defer put.Close()
+	defer get.Close()
+	name := must(put.StateNames())[0]
+	before := must(get.State(name))
+	if _, err := put.Run(NewTensor([]float32{1, 2, 3}, 1, 3), NewTensor([]int64{2}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	after := must(get.State(name))
+	if bytes.Equal(before.Bytes, after.Bytes) || !reflect.DeepEqual(before.Sizes, after.Sizes) {
+		t.Error(before, after)
+	}
+	if err := get.SetState(name, before); err != nil || !bytes.Equal(must(put.State(name)).Bytes, before.Bytes) {
+		t.Error(err)
+	}
+	if err := put.SetState(name, after); err != nil {
+		t.Error(err)
+	}
+	if err := get.ResetState(name); err != nil || !bytes.Equal(must(put.State(name)).Bytes, before.Bytes) {
+		t.Error(err)
+	}
+	if _, err := get.State("none"); !errors.Is(err, NotFound) || !strings.Contains(err.Error(), name) {
+		t.Error(err)
+	}
+	if err := get.SetState(name, NewTensor([]float32{1}, 1)); !errors.Is(err, InvalidArgument) {
+		t.Error(err)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	_, program := open(t, "corpus/add.pte")
+	info := must(program.Method("forward"))
+	want := ValueInfo{Kind: "Tensor", Type: Float32, Sizes: []int{2, 3}, DimOrder: []byte{0, 1}, Bytes: 24}
+	if len(info.Inputs) != 2 || !reflect.DeepEqual(info.Inputs[1], want) || info.Instructions != 1 {
+		t.Errorf("%+v", info)
+	}
+	if !reflect.DeepEqual(info.Operators, []string{"aten::add.out"}) || len(info.MissingOperators)+len(info.Delegates) != 0 {
+		t.Errorf("%+v", info)
+	}
+	if must(program.Memory("forward")).Planned != info.Buffers[0] {
+		t.Errorf("%+v", info)
+	}
+	_, program = open(t, "llm/l_runner.pte")
+	if context := must(program.Method("get_max_context_len")).Outputs[0]; context.Kind != "Int" || context.Value.(int64) <= 0 {
+		t.Errorf("%+v", context)
+	}
+}
+
+func TestOptionsAreListed(t *testing.T) {
+	runtime, program := open(t, "data/xnnpack/int8_clamps.pte")
+	found := false
+	for _, option := range must(runtime.OptionSchema("XnnpackBackend")) {
+		if option.Key == "workspace_sharing_mode" {
+			found = true
+			want := []string{"disabled", "per_model", "global"}
+			if option.Minimum != 0 || option.Maximum != 2 || !reflect.DeepEqual(option.Choices, want) || option.Help == "" {
+				t.Errorf("%+v", option)
+			}
+		}
+		if !option.ReadOnly && must(runtime.Option("XnnpackBackend", option.Key)) != option.Default {
+			t.Errorf("%+v", option)
+		}
+	}
+	if !found {
+		t.Error("no workspace_sharing_mode")
+	}
+	if err := runtime.SetOption("XnnpackBackend", "workspace_sharing_mode", 0); err != nil {
+		t.Error(err)
+	}
+	method := must(program.Load(program.MethodNames()[0], WithOptions(Options{"XnnpackBackend": {"workspace_sharing_mode": 1}})))
+	defer method.Close()
+	got := must(method.ExplainOption("XnnpackBackend", "workspace_sharing_mode"))
+	layers := map[Origin]any{OriginDefault: int64(2), OriginProcess: int64(0), OriginMethod: int64(1)}
+	if got.Value != int64(1) || got.Origin != OriginMethod || !reflect.DeepEqual(got.Layers, layers) {
+		t.Errorf("%+v", got)
+	}
+	if err := runtime.SetOption("XnnpackBackend", "a\x00b", 1); !errors.Is(err, InvalidArgument) {
+		t.Error(err)
+	}
+	if err := runtime.SetOption("XnnpackBackend", "workspace_sharing_mode", 1.5); !errors.Is(err, InvalidType) {
 		t.Error(err)
 	}
 }

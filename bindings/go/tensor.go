@@ -1,7 +1,13 @@
 package etude
 
+/*
+#include "bridge.h"
+*/
+import "C"
+
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 )
 
@@ -24,6 +30,12 @@ const (
 	Uint32   ScalarType = 28
 	Uint64   ScalarType = 29
 )
+
+// String gives ExecuTorch's name: "float", "long", …
+func (t ScalarType) String() string { return C.GoString(C.etude_scalar_name(C.int32_t(t))) }
+
+// Size is the number of bytes of an element; 0 for a code that is none.
+func (t ScalarType) Size() int { return int(C.etude_scalar_size(C.int32_t(t))) }
 
 // Element is a type of Go that is an element of tensors.
 type Element interface {
@@ -80,7 +92,7 @@ func NewTensor[T Element](elements []T, sizes ...int) *Tensor {
 // Data is a copy of the elements, in row-major order, whatever the dim order. InvalidType where they are none of T.
 func Data[T Element](t *Tensor) ([]T, error) {
 	if t.Type != typeOf[T]() {
-		return nil, wrong(InvalidType, "", "the tensor's type is %d, not %d", t.Type, typeOf[T]())
+		return nil, wrong(InvalidType, "", "the tensor holds %v, not %v", t.Type, typeOf[T]())
 	}
 	var zero T
 	stored := make([]T, len(t.Bytes)/int(unsafe.Sizeof(zero)))
@@ -128,4 +140,7 @@ func (t *Tensor) strides() []int {
 	return strides
 }
 
-func (t *Tensor) String() string { return fmt.Sprintf("tensor of type %d %v", t.Type, t.Sizes) }
+func (t *Tensor) String() string { return fmt.Sprintf("%v %s", t.Type, t.sizes()) }
+
+// sizes as all languages write them: "[2, 3]".
+func (t *Tensor) sizes() string { return strings.ReplaceAll(fmt.Sprint(t.Sizes), " ", ", ") }

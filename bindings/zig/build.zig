@@ -1,5 +1,6 @@
 //! Offers the module `etude`, which links with the installed C library: pkg-config must find it, or -Dprefix says where
-//! it is installed. `zig build test` runs the binding's own tests, `zig build` makes the runner of tests/languages.
+//! it is installed. `zig build test` runs the binding's own tests, `zig build` makes the runner of
+//! tests/languages and the example.
 const std = @import("std");
 
 pub fn build(b: *std.Build) void {
@@ -21,16 +22,17 @@ pub fn build(b: *std.Build) void {
         etude.linkSystemLibrary("etude", .{});
     }
 
-    const run_case = b.addExecutable(.{
-        .name = "run_case",
-        .root_module = b.createModule(.{
-            .root_source_file = b.path("src/run_case.zig"),
-            .target = target,
-            .optimize = optimize,
-            .imports = &.{.{ .name = "etude", .module = etude }},
-        }),
-    });
-    b.installArtifact(run_case);
+    inline for (.{ .{ "run_case", "src/run_case.zig" }, .{ "generate", "examples/generate.zig" } }) |program| {
+        b.installArtifact(b.addExecutable(.{
+            .name = program[0],
+            .root_module = b.createModule(.{
+                .root_source_file = b.path(program[1]),
+                .target = target,
+                .optimize = optimize,
+                .imports = &.{.{ .name = "etude", .module = etude }},
+            }),
+        }));
+    }
 
     const tests = b.addTest(.{
         .root_module = b.createModule(.{
@@ -40,7 +42,7 @@ pub fn build(b: *std.Build) void {
             .imports = &.{.{ .name = "etude", .module = etude }},
         }),
     });
-    for ([_][]const u8{ "corpus/add.pte", "abi/layout64.txt", "tools/symbols.txt" }) |file| {
+    for ([_][]const u8{ "corpus/add.pte", "corpus/shared_state.pte", "abi/layout64.txt", "tools/symbols.txt" }) |file| {
         tests.root_module.addAnonymousImport(file, .{ .root_source_file = b.path(b.pathJoin(&.{ "../../tests", file })) });
     }
     b.step("test", "Run the binding's own tests").dependOn(&b.addRunArtifact(tests).step);

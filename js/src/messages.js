@@ -32,5 +32,6 @@ export function callInJavaScript(text) {
 /** A message of the library with the names of this package. */
 export function inJavaScript(message) {
   const named = callInJavaScript(PARAMETERS.reduce((text, [found, name]) => text.replace(found, name), message));
+  if (/\boption '/.test(named)) return named; // an option's "int" is a type of options, not of elements
   return named.replace(BEFORE_SHAPE, (name) => DTYPES[name]).replace(BEHIND_WORD, (_, word, name) => `${word} ${DTYPES[name]}`);
 }

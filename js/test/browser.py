@@ -61,7 +61,7 @@ class Site(ThreadingHTTPServer):
         if kind == "result":
             self.problems[name] = compare(CASES[name], np.load(CORPUS / CASES[name]["files"]["npz"]), body)
         elif kind == "errors":
-            self.problems["errors"] = compare_errors(body.decode().splitlines())
+            self.problems["errors"] = compare_errors(body.decode().splitlines(), "JavaScript", "/corpus/x_linear.pte")
         elif kind == "check":  # of the demo: empty if it holds
             self.problems[unquote(name)] = body.decode()
         elif kind == "memory":

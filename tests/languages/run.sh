@@ -103,6 +103,17 @@ corpus() {
   fi
 }
 
+# generates NAME PROGRAM: the example that is a language model, held to the official runner's recorded runs
+generates() {
+  if got=$("$python" "$root/tests/c/compare_generate.py" "$2" "$root/tests/llm" --runs); then
+    echo "ok $1, generate"
+    passed=$((passed + 1))
+  else
+    echo "FAILED $1, generate: $got"
+    failed=$((failed + 1))
+  fi
+}
+
 # example LANGUAGE [N]: the program of docs/languages.md in that language, the Nth of several
 example() {
   awk -v fence='```' -v language="$1" -v wanted="${2:-1}" '
@@ -154,11 +165,27 @@ check "CMake, static" cmake3/build/app "$model"
 build "C++17, etude.hpp" c++ -std=c++17 -O1 $strict -Wshadow -I"$root/bindings/cpp" "$here/run_case.cpp" \
   $(pkg-config --cflags --libs etude) -Wl,-rpath,"$prefix/lib" -o "$work/run_case_cpp"
 corpus "C++" "$work/run_case_cpp"
+cpp="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror -I$root/bindings/cpp -I$root/include"
+# shellcheck disable=SC2046,SC2086
+build "C++17, its tests" c++ -std=c++17 $cpp "$root/bindings/cpp/tests/test.cpp" $(pkg-config --libs etude) -pthread -Wl,-rpath,"$prefix/lib" -o "$work/test_cpp"
+if "$work/test_cpp" "$root/tests"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+# shellcheck disable=SC2046,SC2086
+build "C++17, generate" c++ -std=c++17 $cpp "$root/bindings/cpp/examples/generate.cpp" $(pkg-config --libs etude) -Wl,-rpath,"$prefix/lib" -o "$work/generate_cpp"
+generates "C++" "$work/generate_cpp"
+# shellcheck disable=SC2086
+build "C++20, std::span" c++ -std=c++20 $cpp -fsyntax-only "$root/bindings/cpp/tests/test.cpp"
+echo "#include <etude/backend.hpp>" >"$work/alone.cpp"
+# shellcheck disable=SC2086
+build "C++17 without exceptions" c++ -std=c++17 $cpp -fno-exceptions -fno-rtti -fsyntax-only "$work/alone.cpp"
+if command -v clang++ >/dev/null; then
+  # shellcheck disable=SC2086
+  build "C++17 by clang" clang++ -std=c++17 $cpp -fsyntax-only "$root/bindings/cpp/tests/test.cpp"
+fi
 
 # Rust and Go write beside their sources: in a copy
 cp -r "$root/bindings" "$work/bindings"
 mkdir "$work/tests"
-ln -s "$root/tests/corpus" "$root/tests/data" "$root/tests/abi" "$work/tests"
+ln -s "$root/tests/corpus" "$root/tests/data" "$root/tests/abi" "$root/tests/llm" "$root/tests/tools" "$work/tests"
 export LD_LIBRARY_PATH=$prefix/lib
 
 example python >ctypes_add.py
@@ -176,6 +203,14 @@ if command -v cargo >/dev/null && command -v rustc >/dev/null; then
   build "Rust, docs/languages.md" cargo build -q --offline --manifest-path rust/Cargo.toml
   check "Rust, docs/languages.md" numbers "$work/cargo/debug/add"
   corpus "Rust" "$work/cargo/debug/examples/run_case"
+  generates "Rust" "$work/cargo/debug/examples/generate"
+  build "Rust, what it documents" env RUSTDOCFLAGS=-Dwarnings cargo doc -q --offline --no-deps --manifest-path "$work/bindings/rust/Cargo.toml"
+  if cargo clippy --version >/dev/null 2>&1; then
+    build "Rust, clippy" cargo clippy -q --offline --all-targets --manifest-path "$work/bindings/rust/Cargo.toml" -- -Dwarnings
+  fi
+  if "$python" -c "import pycparser" 2>/dev/null; then
+    build "Rust, etude-sys is what the headers say" "$python" "$root/bindings/rust/etude-sys/generate.py" --check
+  fi
   echo "Rust, its tests:"
   cargo test -q --offline --manifest-path "$work/bindings/rust/Cargo.toml" 2>&1 | grep -E '^test result: .* [1-9][0-9]* passed|FAILED|panicked|^error' &&
     [ "${PIPESTATUS[0]}" = 0 ] && passed=$((passed + 1)) || failed=$((failed + 1))
@@ -185,12 +220,13 @@ fi
 
 if command -v go >/dev/null; then
   export GOCACHE=$work/go-cache GOPATH=$work/go-path GOPROXY=off GOFLAGS=-mod=mod
-  build "Go" sh -c "cd '$work/bindings/go' && test -z \"\$(gofmt -l .)\" && go vet ./... && go build -o '$work/run_case_go' ./internal/runcase"
+  build "Go" sh -c "cd '$work/bindings/go' && test -z \"\$(gofmt -l .)\" && go vet ./... && go build -o '$work/run_case_go' ./internal/runcase && go build -o '$work/generate_go' ./examples/generate"
   mkdir go
   example go >go/add.go
   build "Go, docs/languages.md" sh -c "cd go && go mod init add 2>&1 | grep -v -e ^go: -e ^[[:space:]]; go mod edit -require etude@v0.0.0 -replace etude='$work/bindings/go' && go build -o ../add-go"
   check "Go, docs/languages.md" numbers ./add-go
   corpus "Go" "$work/run_case_go"
+  generates "Go" "$work/generate_go"
   if (cd "$work/bindings/go" && go test ./...); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   chmod -R u+w "$work/go-path" 2>/dev/null || true
 else
@@ -221,9 +257,11 @@ ZIG
   check "Zig, docs/languages.md" numbers $zig run $flags --dep etude -Mroot=zig/add.zig -Metude="$source/etude.zig"
   build "Zig, run_case" $zig build-exe $flags -femit-bin="$work/run_case_zig" --dep etude -Mroot="$source/run_case.zig" -Metude="$source/etude.zig"
   corpus "Zig" "$work/run_case_zig"
+  build "Zig, generate" $zig build-exe $flags -femit-bin="$work/generate_zig" --dep etude -Mroot="$root/bindings/zig/examples/generate.zig" -Metude="$source/etude.zig"
+  generates "Zig" "$work/generate_zig"
   echo "Zig, its tests:"
-  if got=$($zig test $flags --dep etude --dep corpus/add.pte --dep abi/layout64.txt --dep tools/symbols.txt -Mroot="$source/test.zig" \
-    -Metude="$source/etude.zig" -Mcorpus/add.pte="$model" -Mabi/layout64.txt="$root/tests/abi/layout64.txt" \
+  if got=$($zig test $flags --dep etude --dep corpus/add.pte --dep corpus/shared_state.pte --dep abi/layout64.txt --dep tools/symbols.txt -Mroot="$source/test.zig" \
+    -Metude="$source/etude.zig" -Mcorpus/add.pte="$model" -Mcorpus/shared_state.pte="$root/tests/corpus/shared_state.pte" -Mabi/layout64.txt="$root/tests/abi/layout64.txt" \
     -Mtools/symbols.txt="$root/tests/tools/symbols.txt" 2>&1); then
     echo "$got" | grep passed
     passed=$((passed + 1))

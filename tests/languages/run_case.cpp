@@ -141,7 +141,7 @@ template <class Action> void attempt(const char *what, Action action) {
     action();
     std::cout << what << ": ok\n";
   } catch (const etude::Error &error) {
-    std::cout << what << ": " << error.status_name() << " '" << error.subject() << "'\n";
+    std::cout << what << ": " << error.status_name() << " '" << error.subject() << "' " << error.what() << "\n";
   }
 }
 
@@ -155,18 +155,36 @@ void errors(const std::string &model) {
   attempt("set of wrong type", [&] { runtime.set_option(xnn, mode, "one"s); });
   attempt("set unknown key", [&] { runtime.set_option(xnn, "workspace_mode", int64_t{1}); });
   attempt("set unknown backend", [&] { runtime.set_option("XnnBackend", mode, int64_t{1}); });
+  attempt("set with one unknown", [&] { runtime.set_options({{xnn, {{mode, int64_t{2}}, {"none", true}}}}); });
+  attempt("set long key", [&] { runtime.set_option(xnn, std::string(64, 'k'), int64_t{1}); });
+  attempt("set empty key", [&] { runtime.set_option(xnn, "", int64_t{1}); });
+  attempt("get unknown key", [&] { runtime.option(xnn, "workspace_mode"); });
+  attempt("reset unknown key", [&] { runtime.reset_options(xnn, "workspace_mode"); });
+  attempt("schema of unknown backend", [&] { runtime.option_schema("XnnBackend"); });
+  std::cout << "get: " << std::get<int64_t>(runtime.option(xnn, mode)) << "\n";
+  attempt("reset", [&] { runtime.reset_options(xnn); });
   std::cout << "get: " << std::get<int64_t>(runtime.option(xnn, mode)) << "\n";
   const etude::Program program(runtime, model);
   attempt("load", [&] { program.load("forward", {{xnn, {{mode, int64_t{0}}}}}); });
   attempt("load out of range", [&] { program.load("forward", {{xnn, {{mode, int64_t{3}}}}}); });
+  attempt("load unused option", [&] { program.load("forward", {{"NullBackend", {{"key", int64_t{1}}}}}); });
   attempt("load unknown method", [&] { program.load("backward"); });
-  attempt("execute without inputs", [&] { program.load().execute(); });
-  attempt("too few inputs", [&] { program.load()({}); });
+  attempt("load within 100 bytes", [&] { program.load("forward", {}, etude::Limits{0, 100, 0, 0}); });
+  attempt("describe unknown method", [&] { program.method("backward"); });
+  etude::Method method = program.load();
+  attempt("execute without inputs", [&] { method.execute(); });
+  attempt("too few inputs", [&] { method({}); });
+  attempt("explain unknown key", [&] { method.explain_option(xnn, "workspace_mode"); });
+  attempt("reset unknown state", [&] { method.reset_state("cache"); });
+  const std::vector<int64_t> whole(6);
+  attempt("input of wrong type", [&] { method({1}); });
+  attempt("input of wrong dtype", [&] { method({etude::Tensor::borrow(whole, {2, 3})}); });
   attempt("no such file", [&] { etude::Program(runtime, model + ".missing"); });
+  attempt("no such data file", [&] { etude::Program(runtime, model, {model + ".ptd"}); });
   std::vector<char> bytes = read_file(model);
-  attempt("copied", [&] { etude::Program(runtime, bytes.data(), bytes.size()).load(); });
-  attempt("cut short", [&] { etude::Program(runtime, bytes.data(), bytes.size() / 2).load(); });
-  attempt("no program", [&] { etude::Program(runtime, "not a program", 13); });
+  attempt("copied", [&] { etude::Program::from_bytes(runtime, bytes.data(), bytes.size()).load(); });
+  attempt("cut short", [&] { etude::Program::from_bytes(runtime, bytes.data(), bytes.size() / 2).load(); });
+  attempt("no program", [&] { etude::Program::from_bytes(runtime, "not a program", 13); });
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ export async function reportErrors(etude, model, bytes) {
       await act();
       lines.push(`${what}: ok`);
     } catch (error) {
-      lines.push(error instanceof etude.EtudeError ? `${what}: ${error.status} '${error.subject}'` : `${what}: ${error}`);
+      lines.push(error instanceof etude.EtudeError ? `${what}: ${error.status} '${error.subject}' ${error.message}` : `${what}: ${error}`);
     }
   };
   await attempt("set", () => runtime.setOption(xnn, mode, 1));
@@ -147,16 +147,33 @@ export async function reportErrors(etude, model, bytes) {
   await attempt("set of wrong type", () => runtime.setOption(xnn, mode, "one"));
   await attempt("set unknown key", () => runtime.setOption(xnn, "workspace_mode", 1));
   await attempt("set unknown backend", () => runtime.setOption("XnnBackend", mode, 1));
+  await attempt("set with one unknown", () => runtime.setOptions({ [xnn]: { [mode]: 2, none: true } }));
+  await attempt("set long key", () => runtime.setOption(xnn, "k".repeat(64), 1));
+  await attempt("set empty key", () => runtime.setOption(xnn, "", 1));
+  await attempt("get unknown key", () => runtime.getOption(xnn, "workspace_mode"));
+  await attempt("reset unknown key", () => runtime.resetOptions(xnn, "workspace_mode"));
+  await attempt("schema of unknown backend", () => runtime.optionSchema("XnnBackend"));
+  lines.push(`get: ${runtime.getOption(xnn, mode)}`);
+  await attempt("reset", () => runtime.resetOptions(xnn));
   lines.push(`get: ${runtime.getOption(xnn, mode)}`);
   const program = await runtime.load(model);
-  await attempt("load", () => program.loadMethod("forward", { options: { [xnn]: { [mode]: 0 } } }).dispose());
-  await attempt("load out of range", () => program.loadMethod("forward", { options: { [xnn]: { [mode]: 3 } } }));
+  const load = (options) => program.loadMethod("forward", { options }).dispose();
+  await attempt("load", () => load({ [xnn]: { [mode]: 0 } }));
+  await attempt("load out of range", () => load({ [xnn]: { [mode]: 3 } }));
+  await attempt("load unused option", () => load({ NullBackend: { key: 1 } }));
   await attempt("load unknown method", () => program.loadMethod("backward"));
+  await attempt("load within 100 bytes", () => program.loadMethod("forward", { constantLimit: 0, memoryLimit: 100 }));
+  await attempt("describe unknown method", () => program.method("backward"));
   const method = program.loadMethod("forward");
   await attempt("execute without inputs", () => method.execute());
   await attempt("too few inputs", () => method.run([]));
-  const open = async (source) => (await runtime.load(source)).loadMethod("forward").program.dispose();
+  await attempt("explain unknown key", () => method.explainOption(xnn, "workspace_mode"));
+  await attempt("reset unknown state", () => method.resetState("cache"));
+  await attempt("input of wrong type", () => method.run([1]));
+  await attempt("input of wrong dtype", () => method.run([new etude.Tensor("int64", [2, 3], new BigInt64Array(6))]));
+  const open = async (source, data = []) => (await runtime.load(source, { data })).loadMethod("forward").program.dispose();
   await attempt("no such file", () => open(`${model}.missing`));
+  await attempt("no such data file", () => open(model, [`${model}.ptd`]));
   await attempt("copied", () => open(bytes));
   await attempt("cut short", () => open(bytes.subarray(0, bytes.length >> 1)));
   await attempt("no program", () => open(new TextEncoder().encode("not a program")));

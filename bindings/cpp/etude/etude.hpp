@@ -5,14 +5,16 @@
  *     etude::Program program(runtime, "model.pte");
  *     etude::Method forward = program.load("forward");
  *     std::vector<float> x(6, 1.0f);
- *     std::vector<etude::Output> out = forward({etude::Tensor::borrow(x.data(), {2, 3})});
+ *     std::vector<etude::Output> out = forward({etude::Tensor::borrow(x, {2, 3})});
  *     for (float y : out[0].tensor().data<float>()) { ... }
  *
  * Ownership: Runtime, Program and Method can be moved, not copied; a method keeps its program alive, and a program its
  * runtime, so they may end in any order. What a call returns as a view says how long it lives.
  * Errors: every call that fails throws ::etude::Error, with the status, subject and byte offset of the C interface, and
- * has changed nothing, except where etude/method.h says so.
- * Threads: as in C. A Runtime and a Program may be used by several threads, a Method by one at a time.
+ * has changed nothing, except where etude/method.h says so. Compiled without exceptions (`-fno-exceptions`), a call that
+ * fails prints its sentence and aborts: who must go on after a failure there has the statuses of C.
+ * Threads: as in C. A Runtime and a Program may be used by several threads, a Method by one at a time, but for `cancel`.
+ * Backends written in C++: etude/backend.hpp.
  */
 #ifndef ETUDE_ETUDE_HPP_
 #define ETUDE_ETUDE_HPP_
@@ -21,8 +23,10 @@
 #include <etude/host.h>
 
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <initializer_list>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,6 +68,17 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
+[[noreturn]] inline void raise(const Error &error) {
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+  throw error;
+#else
+  (void)std::fprintf(stderr, "etude: %s\n", error.what());
+  std::abort();
+#endif
+}
+
+[[noreturn]] inline void fail(etude_status status, const std::string &message) { raise(Error(status, message)); }
+
 /** An error report with room for long lists; throws if a call says so. */
 class Check {
  public:
@@ -71,7 +86,7 @@ class Check {
   operator etude_error *() noexcept { return &room_.error; }
   void operator()(etude_status status) const {
     if (status != ETUDE_OK) {
-      throw Error(room_.error);
+      raise(Error(room_.error));
     }
   }
 
@@ -95,22 +110,48 @@ template <> struct ScalarOf<float> { static constexpr int8_t value = ETUDE_FLOAT
 template <> struct ScalarOf<double> { static constexpr int8_t value = ETUDE_DOUBLE; };
 template <> struct ScalarOf<bool> { static constexpr int8_t value = ETUDE_BOOL; };
 
+inline std::string to_text(const std::vector<int32_t> &sizes) {
+  std::string text = "[";
+  for (const int32_t size : sizes) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  }
+  return text + "]";
+}
+
 inline size_t count_elements(const std::vector<int32_t> &sizes) {
   size_t count = 1;
   for (const int32_t size : sizes) {
-    if (size < 0 || (size > 0 && count > SIZE_MAX / static_cast<size_t>(size))) {
-      throw Error(ETUDE_INVALID_ARGUMENT, "a tensor can't have a size of " + std::to_string(size));
+    if (size < 0 || (size > 0 && count > SIZE_MAX / 64 / static_cast<size_t>(size))) {
+      fail(ETUDE_INVALID_ARGUMENT, "a tensor can't have the sizes " + to_text(sizes));
     }
     count *= static_cast<size_t>(size);
   }
   return count;
 }
 
+inline void check_elements(size_t count, const std::vector<int32_t> &sizes) {
+  if (count != count_elements(sizes)) {
+    fail(ETUDE_INVALID_ARGUMENT, std::to_string(count) + " elements do not fill a tensor of sizes " + to_text(sizes));
+  }
+}
+
+/** A struct that the library fills in. */
+template <class T> T sized() {
+  T info;
+  std::memset(&info, 0, sizeof info);
+  info.struct_size = sizeof info;
+  return info;
+}
+
 }  // namespace detail
 
-/** Consecutive elements that belong to somebody else: as std::span of C++20. */
+/** Consecutive elements that belong to somebody else: what std::span is in C++20, to which it converts. */
 template <class T> class Span {
  public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+  using iterator = T *;
+  constexpr Span() noexcept : data_(nullptr), size_(0) {}
   Span(T *data, size_t size) noexcept : data_(data), size_(size) {}
   T *data() const noexcept { return data_; }
   size_t size() const noexcept { return size_; }
@@ -139,14 +180,18 @@ class TensorView {
   size_t nbytes() const noexcept { return etude_tensor_nbytes(tensor_); }
   /** Do the elements stand in row-major order? If not (channels-last), `to_vector` puts them so. */
   bool is_contiguous() const noexcept { return etude_tensor_is_contiguous(tensor_); }
+  /** Dimensions as they lie in memory, outermost first; empty = row-major. */
+  Span<const uint8_t> dim_order() const noexcept {
+    return {tensor_->dim_order, tensor_->dim_order == nullptr ? size_t{0} : tensor_->rank};
+  }
   const void *bytes() const noexcept { return tensor_->data; }
   const etude_tensor *c() const noexcept { return tensor_; }
 
   /** The elements as they lie in memory. Throws InvalidType where they are none of T. */
   template <class T> Span<const T> data() const {
     if (scalar_type() != detail::ScalarOf<T>::value) {
-      throw Error(ETUDE_INVALID_TYPE, std::string("the tensor holds ") + etude_scalar_name(scalar_type()) + ", not " +
-                                          etude_scalar_name(detail::ScalarOf<T>::value));
+      detail::fail(ETUDE_INVALID_TYPE, std::string("the tensor holds ") + etude_scalar_name(scalar_type()) + ", not " +
+                                           etude_scalar_name(detail::ScalarOf<T>::value));
     }
     return {static_cast<const T *>(tensor_->data), numel()};
   }
@@ -180,7 +225,18 @@ class TensorView {
 /** A tensor to hand over: sizes of its own, elements that are borrowed or its own. */
 class Tensor {
  public:
-  /** Over the caller's elements, which must stay, unchanged, as long as the method may read them (see Method). */
+  /**
+   * Over the elements of a container, as many as the sizes say, or InvalidArgument. They must stay, unchanged, until the
+   * method has other inputs or ends.
+   */
+  template <class C, class T = std::remove_pointer_t<decltype(std::declval<const C &>().data())>>
+  static Tensor borrow(const C &elements, std::vector<int32_t> sizes) {
+    detail::check_elements(elements.size(), sizes);
+    return borrow(elements.data(), std::move(sizes));
+  }
+  template <class C, class T = std::remove_pointer_t<decltype(std::declval<const C &>().data())>>
+  static Tensor borrow(const C &&elements, std::vector<int32_t> sizes) = delete;
+  /** The same, of as many elements as the sizes say, in row-major order unless @p dim_order says otherwise. */
   template <class T> static Tensor borrow(T *data, std::vector<int32_t> sizes, std::vector<uint8_t> dim_order = {}) {
     const size_t nbytes = detail::count_elements(sizes) * sizeof(T);
     return Tensor(detail::ScalarOf<std::remove_const_t<T>>::value, const_cast<std::remove_const_t<T> *>(data), nbytes,
@@ -194,10 +250,7 @@ class Tensor {
   /** With a copy of @p elements, in row-major order. Throws InvalidArgument where their number is not that of the sizes. */
   template <class T> static Tensor from(const std::vector<T> &elements, std::vector<int32_t> sizes) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements in memory: use Tensor::borrow");
-    if (elements.size() != detail::count_elements(sizes)) {
-      throw Error(ETUDE_INVALID_ARGUMENT, std::to_string(elements.size()) + " elements do not fill a tensor of " +
-                                              std::to_string(detail::count_elements(sizes)));
-    }
+    detail::check_elements(elements.size(), sizes);
     auto own = std::make_shared<std::vector<T>>(elements);
     Tensor tensor = borrow(own->data(), std::move(sizes));
     tensor.own_ = std::move(own);
@@ -210,13 +263,14 @@ class Tensor {
       : scalar_type_(scalar_type), data_(data), nbytes_(nbytes), sizes_(std::move(sizes)),
         dim_order_(std::move(dim_order)) {
     if (sizes_.size() > ETUDE_MAX_RANK) {
-      throw Error(ETUDE_NOT_SUPPORTED, "a tensor has at most " + std::to_string(ETUDE_MAX_RANK) + " dimensions");
+      detail::fail(ETUDE_NOT_SUPPORTED, "a tensor has at most " + std::to_string(ETUDE_MAX_RANK) + " dimensions");
     }
     if (!dim_order_.empty() && dim_order_.size() != sizes_.size()) {
-      throw Error(ETUDE_INVALID_ARGUMENT, "dim_order must name each dimension once");
+      detail::fail(ETUDE_INVALID_ARGUMENT, "dim_order must name each dimension once");
     }
     if (detail::count_elements(sizes_) * etude_scalar_size(scalar_type) > nbytes_) {
-      throw Error(ETUDE_INVALID_ARGUMENT, "a tensor has more elements than memory");
+      detail::fail(ETUDE_INVALID_ARGUMENT,
+                   std::to_string(nbytes_) + " bytes do not hold a tensor of sizes " + detail::to_text(sizes_));
     }
   }
 
@@ -296,8 +350,8 @@ class Output {
  private:
   const etude_value &expect(int32_t kind) const {
     if (value_.tag != kind) {
-      throw Error(ETUDE_INVALID_TYPE, std::string("the output is of kind ") + etude_value_kind_name(value_.tag) +
-                                          ", not " + etude_value_kind_name(kind));
+      detail::fail(ETUDE_INVALID_TYPE, std::string("the output is of kind ") + etude_value_kind_name(value_.tag) +
+                                           ", not " + etude_value_kind_name(kind));
     }
     return value_;
   }
@@ -319,6 +373,7 @@ class OptionRows {
   explicit OptionRows(const Options &options) {
     Check check;
     items_.reserve(options.size());
+    rows_.reserve(options.size());
     for (const auto &[backend, keys] : options) {
       items_.emplace_back(keys.size());
       etude_options list;
@@ -354,6 +409,14 @@ inline Option to_option(int32_t type, const etude_option_value &value) {
 
 }  // namespace detail
 
+/** The value of an option as a method sees it, and where it comes from. */
+struct OptionExplanation {
+  Option value;
+  int32_t origin; /**< an ETUDE_ORIGIN_ value: default, process, program, method */
+  /** What each layer has, by ETUDE_ORIGIN_ value; none where it says nothing. */
+  std::optional<Option> layers[ETUDE_ORIGIN_COUNT];
+};
+
 /** Kernels, backends and process-wide options. */
 class Runtime {
  public:
@@ -386,13 +449,17 @@ class Runtime {
   Option option(const std::string &backend, const std::string &key) const {
     detail::Check check;
     etude_option item;
+    etude_options list;
     std::memset(&item, 0, sizeof item);
-    if (key.size() >= sizeof item.key) {
-      throw Error(ETUDE_NOT_FOUND, "no backend has a key as long as '" + key + "'");
-    }
-    std::memcpy(item.key, key.c_str(), key.size());
+    etude_options_init(&list, &item, 1);
+    check(etude_options_add_bool(&list, key.c_str(), false, check));
     check(etude_runtime_get_option(c(), backend.c_str(), &item, check));
     return detail::to_option(item.type, item.value);
+  }
+  /** Take a key back to its default; all of the backend's with an empty @p key. */
+  void reset_options(const std::string &backend, const std::string &key = {}) {
+    detail::Check check;
+    check(etude_runtime_reset_option(c(), backend.c_str(), key.empty() ? nullptr : key.c_str(), check));
   }
   /** The keys that a backend understands; lives as long as the backend is registered. */
   Span<const etude_option_schema> option_schema(const std::string &backend) const {
@@ -402,7 +469,7 @@ class Runtime {
     check(etude_runtime_option_schema(c(), backend.c_str(), &schema, &count, check));
     return {schema, count};
   }
-  /** Register a backend of one's own: see etude/backend.h. */
+  /** Register a backend in the form of C, which must outlive the runtime, before it has programs; see etude/backend.hpp. */
   void register_backend(const std::string &name, const etude_backend &backend, void *self) {
     detail::Check check;
     check(etude_runtime_register_backend(c(), name.c_str(), &backend, self, check));
@@ -414,11 +481,62 @@ class Runtime {
   std::shared_ptr<etude_runtime> runtime_;
 };
 
+/** What a program says of an input or output. */
+struct ValueInfo {
+  std::string name;        /**< fully qualified, or empty */
+  int32_t kind;            /**< an ETUDE_VALUE_ */
+  int8_t scalar_type;      /**< tensors: ETUDE_FLOAT, … */
+  std::vector<int32_t> sizes; /**< tensors: the largest */
+  std::vector<uint8_t> dim_order;
+  uint64_t nbytes; /**< tensors: at the largest sizes */
+  bool dynamic;    /**< tensors: sizes may be smaller */
+  /** Int, Double, Bool, String: the value in the file. */
+  std::variant<std::monostate, int64_t, double, bool, std::string> value;
+};
+
+/** What a program says of a method, without loading it. */
+struct MethodInfo {
+  std::string name;
+  std::vector<ValueInfo> inputs, outputs;
+  uint32_t instruction_count;
+  std::vector<std::string> operators;         /**< with overloads, each once */
+  std::vector<std::string> missing_operators; /**< those, with dtypes, that this build has no kernel for */
+  std::vector<std::string> delegates;         /**< the backend of each */
+  std::vector<uint64_t> buffers;              /**< bytes of each planned buffer */
+};
+
+/** What a method may take; the defaults are those of all languages. */
+struct Limits {
+  uint64_t constant_limit = uint64_t{256} << 20; /**< bytes for what is computed once, at load, as packed weights; 0 = none */
+  uint64_t memory_limit = 0;                     /**< bytes that the file may ask for; 0 = 1 GiB */
+  uint64_t instruction_limit = 0;                /**< instructions of one execution; 0 = 10,000,000 */
+  uint64_t work_limit = 0;                       /**< work of one execution, see etude/method.h; 0 = 2^41 */
+};
+
+/** Time of an instruction or, at depth 1, of a node of what a backend runs for one. */
+struct ProfileRow {
+  std::string name; /**< operator, backend or node; empty for moves and jumps */
+  uint32_t instruction, node, depth;
+  uint64_t nanoseconds;
+  uint64_t bytes; /**< of the tensors that it got and gave */
+  uint64_t flops; /**< 0 = not known */
+};
+
 /** A function of a program, loaded, with memory of its own. */
 class Method {
  public:
   Method(Method &&) = default;
-  Method &operator=(Method &&) = default;
+  Method &operator=(Method &&other) noexcept {
+    if (this == &other) {
+      return *this;
+    }
+    std::swap(program_, other.program_);
+    std::swap(inputs_, other.inputs_);
+    std::swap(interrupt_, other.interrupt_);
+    std::swap(method_, other.method_);
+    Method(std::move(other));  // what this was ends as a whole, the method before its program
+    return *this;
+  }
 
   std::string name() const { return etude_method_name(c()); }
   size_t input_count() const noexcept { return etude_method_input_count(c()); }
@@ -439,8 +557,15 @@ class Method {
     detail::Check check;
     check(etude_method_execute(c(), check));
   }
-  /** End the execution that goes on in another thread: it throws an Error of status Cancelled. */
-  void cancel() noexcept { etude_method_cancel(c()); }
+  /** End the execution that goes on in another thread: it throws an Error of status Cancelled. Where there is none, the next. */
+  void cancel() const noexcept { etude_method_cancel(c()); }
+  /** Ask @p interrupted about every millisecond of an execution, on its thread, whether to end it. It must not throw. None: {}. */
+  void set_interrupt(std::function<bool()> interrupted) {
+    auto own = interrupted ? std::make_unique<std::function<bool()>>(std::move(interrupted)) : nullptr;
+    bool (*ask)(void *) = [](void *self) { return (*static_cast<std::function<bool()> *>(self))(); };
+    etude_method_set_interrupt(c(), own ? ask : nullptr, own.get());
+    interrupt_ = std::move(own);
+  }
   Output output(size_t index) const {
     detail::Check check;
     etude_value value;
@@ -460,17 +585,80 @@ class Method {
     execute();
     return outputs();
   }
-  /** Take all state (mutable buffers) back to what it held when the program was loaded. */
+  /** As `operator()`, and where the time went. */
+  std::vector<ProfileRow> profile(std::vector<Value> inputs = {}) {
+    std::vector<etude_profile_row> rows(16384);
+    etude_profile profile;
+    set_inputs(std::move(inputs));
+    etude_profile_start(&profile, rows.data(), rows.size(), nullptr, 0);
+    etude_method_set_trace_after(c(), etude_profile_trace, &profile);
+    detail::Check check;
+    const etude_status status = etude_method_execute(c(), check);
+    etude_method_set_trace(c(), nullptr, nullptr);
+    check(status);
+    std::vector<ProfileRow> all;
+    for (size_t i = 0; i < profile.row_count; i++) {
+      const etude_profile_row &row = rows[i];
+      all.push_back({row.name == nullptr ? "" : row.name, row.instruction, row.node, row.depth, row.total, row.bytes, row.flops});
+    }
+    return all;
+  }
+
+  /** Names of the mutable buffers. */
+  std::vector<std::string> state_names() const {
+    std::vector<std::string> names;
+    detail::Check check;
+    for (uint32_t i = 0; i < etude_method_state_count(c()); i++) {
+      const char *name = nullptr;
+      check(etude_method_state(c(), i, &name, nullptr, check));
+      names.emplace_back(name);
+    }
+    return names;
+  }
+  /** The bytes of a mutable buffer, copied. NotFound lists those that exist. */
+  std::vector<uint8_t> read_state(const std::string &name) const {
+    detail::Check check;
+    etude_tensor tensor;
+    const uint32_t index = find_state(name);
+    check(etude_method_state(c(), index, nullptr, &tensor, check));
+    std::vector<uint8_t> bytes(etude_tensor_nbytes(&tensor));
+    check(etude_method_read_state(c(), index, bytes.data(), bytes.size(), check));
+    return bytes;
+  }
+  /** Overwrite a mutable buffer with as many bytes as it has. */
+  void write_state(const std::string &name, const void *bytes, size_t size) {
+    detail::Check check;
+    check(etude_method_write_state(c(), find_state(name), bytes, size, check));
+  }
+  /** Take a mutable buffer, or all of them, back to what it held when the program was loaded. */
+  void reset_state(const std::string &name) {
+    detail::Check check;
+    check(etude_method_reset_state(c(), find_state(name), check));
+  }
   void reset_state() {
     detail::Check check;
     check(etude_method_reset_state(c(), UINT32_MAX, check));
   }
+  /** Start the method's random numbers anew. */
+  void set_seed(uint64_t seed) noexcept { etude_method_set_seed(c(), seed); }
+  /** What the method takes of its memory now, in bytes. */
   etude_memory_info memory() const noexcept {
-    etude_memory_info info;
-    std::memset(&info, 0, sizeof info);
-    info.struct_size = sizeof info;
+    auto info = detail::sized<etude_memory_info>();
     etude_method_memory(c(), &info);
     return info;
+  }
+  /** The value of an option as this method sees it, and where it comes from. */
+  OptionExplanation explain_option(const std::string &backend, const std::string &key) const {
+    detail::Check check;
+    auto told = detail::sized<etude_option_explanation>();
+    check(etude_method_explain_option(c(), backend.c_str(), key.c_str(), &told, check));
+    OptionExplanation explanation{detail::to_option(told.type, told.values[told.winner]), told.winner, {}};
+    for (size_t i = 0; i < ETUDE_ORIGIN_COUNT; i++) {
+      if (((told.is_set >> i) & 1u) != 0) {
+        explanation.layers[i] = detail::to_option(told.type, told.values[i]);
+      }
+    }
+    return explanation;
   }
   etude_method *c() const noexcept { return method_.get(); }
 
@@ -481,9 +669,16 @@ class Method {
   };
   Method(std::shared_ptr<etude_program> program, etude_method *method)
       : program_(std::move(program)), method_(method) {}
+  uint32_t find_state(const std::string &name) const {
+    detail::Check check;
+    uint32_t index = 0;
+    check(etude_method_find_state(c(), name.c_str(), &index, check));
+    return index;
+  }
 
   std::shared_ptr<etude_program> program_;
   std::vector<Value> inputs_;  // outlive the method, which may borrow their elements
+  std::unique_ptr<std::function<bool()>> interrupt_;
   std::unique_ptr<etude_method, Free> method_;
 };
 
@@ -505,10 +700,20 @@ class Program {
     load(runtime, loaders, options, false);
   }
   /** Over the bytes of a file, which are copied. */
-  Program(const Runtime &runtime, const void *data, size_t size, const Options &options = {}) {
+  static Program from_bytes(const Runtime &runtime, const void *data, size_t size, const Options &options = {}) {
+    Program program;
     Loaders loaders;
     loaders.add(etude_data_from_memory(data, size));
-    load(runtime, loaders, options, true);
+    program.load(runtime, loaders, options, true);
+    return program;
+  }
+  /** Over the bytes of a file, which are read in place and must outlive the program and its methods. */
+  static Program borrow(const Runtime &runtime, const void *data, size_t size, const Options &options = {}) {
+    Program program;
+    Loaders loaders;
+    loaders.add(etude_data_from_memory(data, size));
+    program.load(runtime, loaders, options, false);
+    return program;
   }
 
   std::vector<std::string> method_names() const {
@@ -518,14 +723,61 @@ class Program {
     }
     return names;
   }
+  /** What the program says of a method, which is not loaded for it. NotFound lists those that exist. */
+  MethodInfo method(const std::string &name) const {
+    detail::Check check;
+    auto counts = detail::sized<etude_method_info>();
+    const uint32_t index = find(name);
+    check(etude_program_method_info(c(), index, &counts, check));
+    MethodInfo info{name, {}, {}, counts.instruction_count, {}, {}, {}, {}};
+    auto value = detail::sized<etude_value_info>();
+    for (uint32_t i = 0; i < counts.input_count; i++) {
+      check(etude_program_input_info(c(), index, i, &value, check));
+      info.inputs.push_back(describe(value));
+    }
+    for (uint32_t i = 0; i < counts.output_count; i++) {
+      check(etude_program_output_info(c(), index, i, &value, check));
+      info.outputs.push_back(describe(value));
+    }
+    char text[512];
+    for (uint32_t i = 0; i < counts.operator_count; i++) {
+      check(etude_program_operator_name(c(), index, i, text, sizeof text, check));
+      info.operators.emplace_back(text);
+    }
+    for (uint32_t i = 0; etude_program_missing_operator(c(), index, i, text, sizeof text, nullptr) == ETUDE_OK; i++) {
+      info.missing_operators.emplace_back(text);
+    }
+    for (uint32_t i = 0; i < counts.delegate_count; i++) {
+      const char *backend = nullptr;
+      check(etude_program_delegate_backend(c(), index, i, &backend, check));
+      info.delegates.emplace_back(backend);
+    }
+    for (uint32_t i = 0; i < counts.buffer_count; i++) {
+      uint64_t size = 0;
+      check(etude_program_buffer_size(c(), index, i, &size, check));
+      info.buffers.push_back(size);
+    }
+    return info;
+  }
+  /** Bytes that loading and running a method would take, with inputs of the largest sizes. */
+  etude_memory_info memory(const std::string &name) const {
+    detail::Check check;
+    auto info = detail::sized<etude_memory_info>();
+    check(etude_program_method_memory(c(), find(name), &info, check));
+    return info;
+  }
   /** Load a method; @p options override, key by key, those of the program. */
-  Method load(const std::string &name = "forward", const Options &options = {}) const {
+  Method load(const std::string &name = "forward", const Options &options = {}, const Limits &limits = {}) const {
     const detail::OptionRows rows(options);
     detail::Check check;
-    etude_method_config config = ETUDE_METHOD_CONFIG_INIT;
+    auto config = detail::sized<etude_method_config>();
     etude_method *method = nullptr;
     config.backend_options = rows.data();
     config.backend_options_count = rows.count();
+    config.constant_limit = limits.constant_limit;
+    config.memory_limit = limits.memory_limit;
+    config.instruction_limit = limits.instruction_limit;
+    config.work_limit = limits.work_limit;
     check(etude_method_load(c(), name.c_str(), &config, &method, check));
     return Method(program_, method);
   }
@@ -546,10 +798,36 @@ class Program {
     }
   };
 
+  Program() = default;
+  uint32_t find(const std::string &name) const {
+    detail::Check check;
+    uint32_t index = 0;
+    check(etude_program_find_method(c(), name.c_str(), &index, check));
+    return index;
+  }
+  static ValueInfo describe(const etude_value_info &from) {
+    ValueInfo info{from.name == nullptr ? "" : from.name,
+                   from.tag,
+                   static_cast<int8_t>(from.scalar_type),
+                   {from.sizes, from.sizes + from.rank},
+                   {from.dim_order, from.dim_order + from.rank},
+                   from.nbytes,
+                   (from.flags & ETUDE_TENSOR_DYNAMIC) != 0,
+                   {}};
+    switch (from.tag) {
+      case ETUDE_VALUE_INT: info.value = from.constant.as.int_value; break;
+      case ETUDE_VALUE_DOUBLE: info.value = from.constant.as.double_value; break;
+      case ETUDE_VALUE_BOOL: info.value = from.constant.as.bool_value; break;
+      case ETUDE_VALUE_STRING: info.value = std::string(from.constant.as.string, from.constant.count); break;
+      default: break;
+    }
+    return info;
+  }
+
   void load(const Runtime &runtime, Loaders &loaders, const Options &options, bool copy) {
     const detail::OptionRows rows(options);
     detail::Check check;
-    etude_program_config config = ETUDE_PROGRAM_CONFIG_INIT;
+    auto config = detail::sized<etude_program_config>();
     etude_program *made = nullptr;
     config.external = loaders.all.data() + 1;
     config.external_count = static_cast<uint32_t>(loaders.all.size() - 1);

@@ -194,11 +194,15 @@ pub const Tensor = struct {
     /// Over `elements` in row-major order. InvalidArgument where their number is not that of the sizes.
     pub fn of(comptime T: type, elements: []const T, sizes: []const i32, report: ?*Report) Error!Tensor {
         var count: usize = 1;
+        if (sizes.len > c.ETUDE_MAX_RANK) return fail(report, Error.NotSupported, "a tensor has at most 16 dimensions");
         for (sizes) |size| {
             const factor = std.math.cast(usize, size) orelse return fail(report, Error.InvalidArgument, "a tensor can't have a negative size");
             count = std.math.mul(usize, count, factor) catch return fail(report, Error.InvalidArgument, "the sizes are beyond all memory");
         }
-        if (count != elements.len) return fail(report, Error.InvalidArgument, "the elements are not as many as the sizes say");
+        if (count != elements.len) {
+            _ = c.etude_error_set(head(report), c.ETUDE_INVALID_ARGUMENT, "%z elements do not fill a tensor of sizes %D", elements.len, sizes.ptr, @as(u32, @intCast(sizes.len)));
+            return Error.InvalidArgument;
+        }
         return .{ .scalar_type = .of(T), .sizes = sizes, .bytes = std.mem.sliceAsBytes(elements) };
     }
 
@@ -310,62 +314,68 @@ pub const Value = union(enum) {
 pub const OptionValue = union(enum) {
     bool: bool,
     int: i64,
-    string: []const u8,
+    string: [:0]const u8,
+
+    fn fromC(kind: i32, value: *const c.etude_option_value, buffer: []u8, report: ?*Report) Error!OptionValue {
+        switch (kind) {
+            c.ETUDE_OPTION_BOOL => return .{ .bool = value.bool_value },
+            c.ETUDE_OPTION_INT => return .{ .int = value.int_value },
+            else => {
+                const text = std.mem.sliceTo(&value.string, 0);
+                if (text.len >= buffer.len) return fail(report, Error.OutOfResources, "the option's value is longer than the buffer");
+                @memcpy(buffer[0..text.len], text);
+                buffer[text.len] = 0;
+                return .{ .string = buffer[0..text.len :0] };
+            },
+        }
+    }
 };
 
 /// A key and its value.
 pub const Option = struct {
-    key: []const u8,
+    key: [:0]const u8,
     value: OptionValue,
 
     fn toC(option: Option, report: ?*Report) Error!c.etude_option {
-        var form = try named(option.key, report);
-        switch (option.value) {
-            .bool => |truth| {
-                form.type = c.ETUDE_OPTION_BOOL;
-                form.value.bool_value = truth;
-            },
-            .int => |number| {
-                form.type = c.ETUDE_OPTION_INT;
-                form.value.int_value = number;
-            },
-            .string => |text| {
-                form.type = c.ETUDE_OPTION_STRING;
-                try fill(&form.value.string, text, "the value of an option has at most 255 bytes and no NUL", report);
-            },
-        }
-        return form;
-    }
-    fn named(key: []const u8, report: ?*Report) Error!c.etude_option {
         var form = std.mem.zeroes(c.etude_option);
-        try fill(&form.key, key, "the key of an option has at most 63 bytes and no NUL", report);
+        var list: c.etude_options = undefined;
+        c.etude_options_init(&list, &form, 1);
+        const key = try plain(option.key, "the key has a NUL inside", report);
+        try check(switch (option.value) {
+            .bool => |truth| c.etude_options_add_bool(&list, key, truth, head(report)),
+            .int => |number| c.etude_options_add_int(&list, key, number, head(report)),
+            .string => |text| c.etude_options_add_string(&list, key, try plain(text, "the value has a NUL inside", report), head(report)),
+        });
         return form;
     }
 };
 
 /// Options of one backend: `.{ .backend = "XnnpackBackend", .items = &.{.{ .key = "num_threads", .value = .{ .int = 1 } }} }`.
 pub const BackendOptions = struct {
-    backend: []const u8,
+    backend: [:0]const u8,
     items: []const Option,
+
+    /// The form of C, whose options are `items`.
+    fn toC(options: BackendOptions, items: []c.etude_option, report: ?*Report) Error!c.etude_backend_options {
+        for (items, options.items) |*item, option| item.* = try option.toC(report);
+        const list: c.etude_options = .{ .items = items.ptr, .count = @intCast(items.len), .capacity = @intCast(items.len) };
+        var row = std.mem.zeroes(c.etude_backend_options);
+        const name = try plain(options.backend, "the backend's name has a NUL inside", report);
+        try check(c.etude_backend_options_init(&row, name, &list, head(report)));
+        return row;
+    }
 };
 
-/// Copy a text to a room of fixed size that is zero.
-fn fill(room: []u8, text: []const u8, sentence: [*:0]const u8, report: ?*Report) Error!void {
-    if (text.len >= room.len or std.mem.indexOfScalar(u8, text, 0) != null) return fail(report, Error.InvalidArgument, sentence);
-    @memcpy(room[0..text.len], text);
+/// A text for C, which must not have its end inside.
+fn plain(text: [:0]const u8, sentence: [*:0]const u8, report: ?*Report) Error![*:0]const u8 {
+    if (std.mem.indexOfScalar(u8, text, 0) != null) return fail(report, Error.InvalidArgument, sentence);
+    return text.ptr;
 }
 
 /// Options in the form of C, as long as `arena` lives.
 fn optionRows(arena: Allocator, options: []const BackendOptions, report: ?*Report) Error![]const c.etude_backend_options {
     const rows = try arena.alloc(c.etude_backend_options, options.len);
-    for (rows, options) |*row, from| {
-        const items = try arena.alloc(c.etude_option, from.items.len);
-        for (items, from.items) |*item, option| item.* = try option.toC(report);
-        row.* = std.mem.zeroes(c.etude_backend_options);
-        try fill(&row.backend, from.backend, "the name of a backend has at most 63 bytes and no NUL", report);
-        row.items = items.ptr;
-        row.count = @intCast(items.len);
-    }
+    for (rows, options) |*row, from| row.* = try from.toC(try arena.alloc(c.etude_option, from.items.len), report);
     return rows;
 }
 
@@ -397,30 +407,119 @@ pub const Runtime = struct {
         try check(c.etude_runtime_set_option(runtime.handle, rows.ptr, @intCast(rows.len), head(report)));
     }
     /// Set one process-wide option.
-    pub fn setOption(runtime: Runtime, backend: []const u8, key: []const u8, value: OptionValue, report: ?*Report) Error!void {
-        var item = try (Option{ .key = key, .value = value }).toC(report);
-        var row = std.mem.zeroes(c.etude_backend_options);
-        try fill(&row.backend, backend, "the name of a backend has at most 63 bytes and no NUL", report);
-        row.items = &item;
-        row.count = 1;
+    pub fn setOption(runtime: Runtime, backend: [:0]const u8, key: [:0]const u8, value: OptionValue, report: ?*Report) Error!void {
+        var items: [1]c.etude_option = undefined;
+        const options: BackendOptions = .{ .backend = backend, .items = &.{.{ .key = key, .value = value }} };
+        const row = try options.toC(&items, report);
         try check(c.etude_runtime_set_option(runtime.handle, &row, 1, head(report)));
     }
-    /// The process-wide value of a key, or its default. A string is copied to `buffer`, and must fit.
-    pub fn option(runtime: Runtime, backend: [:0]const u8, key: []const u8, buffer: []u8, report: ?*Report) Error!OptionValue {
-        var item = try Option.named(key, report);
+    /// The process-wide value of a key, or its default. A string is copied to `buffer`; 256 bytes are always enough.
+    pub fn option(runtime: Runtime, backend: [:0]const u8, key: [:0]const u8, buffer: []u8, report: ?*Report) Error!OptionValue {
+        var item = try (Option{ .key = key, .value = .{ .bool = false } }).toC(report);
         try check(c.etude_runtime_get_option(runtime.handle, backend.ptr, &item, head(report)));
-        switch (item.type) {
-            c.ETUDE_OPTION_BOOL => return .{ .bool = item.value.bool_value },
-            c.ETUDE_OPTION_INT => return .{ .int = item.value.int_value },
-            else => {
-                const text = std.mem.sliceTo(&item.value.string, 0);
-                if (text.len > buffer.len) return fail(report, Error.OutOfResources, "the option's value is longer than the buffer");
-                @memcpy(buffer[0..text.len], text);
-                return .{ .string = buffer[0..text.len] };
-            },
-        }
+        return OptionValue.fromC(item.type, &item.value, buffer, report);
+    }
+    /// Take a key of a backend back to its default; null takes all of them.
+    pub fn resetOptions(runtime: Runtime, backend: [:0]const u8, key: ?[:0]const u8, report: ?*Report) Error!void {
+        try check(c.etude_runtime_reset_option(runtime.handle, backend.ptr, if (key) |text| text.ptr else null, head(report)));
+    }
+    /// The options that a backend understands, in the form of C. They live until the backend is unregistered.
+    pub fn optionSchema(runtime: Runtime, backend: [:0]const u8, report: ?*Report) Error![]const c.etude_option_schema {
+        var first: ?[*]const c.etude_option_schema = null;
+        var count: u32 = 0;
+        try check(c.etude_runtime_option_schema(runtime.handle, backend.ptr, @ptrCast(&first), &count, head(report)));
+        return if (first) |rows| rows[0..count] else &.{};
     }
 };
+
+/// What a program says of an input or output.
+pub const ValueInfo = struct {
+    info: c.etude_value_info,
+
+    /// Its kind: a `c.ETUDE_VALUE_`.
+    pub fn kind(value: *const ValueInfo) i32 {
+        return value.info.tag;
+    }
+    /// Type of a tensor's elements.
+    pub fn scalarType(value: *const ValueInfo) ScalarType {
+        return @fromBackingInt(@intCast(value.info.scalar_type));
+    }
+    /// Sizes of a tensor, at their largest.
+    pub fn sizes(value: *const ValueInfo) []const i32 {
+        return value.info.sizes[0..value.info.rank];
+    }
+    /// Sizes of a tensor may be smaller.
+    pub fn isDynamic(value: *const ValueInfo) bool {
+        return value.info.flags & c.ETUDE_TENSOR_DYNAMIC != 0;
+    }
+    /// Fully qualified name, if it has one. Lives as long as the program.
+    pub fn name(value: *const ValueInfo) ?[:0]const u8 {
+        return if (value.info.name == null) null else std.mem.span(value.info.name);
+    }
+    /// Int, Double, Bool, String: the value in the file; none for others.
+    pub fn constant(value: *const ValueInfo) Value {
+        return switch (value.info.tag) {
+            c.ETUDE_VALUE_INT, c.ETUDE_VALUE_DOUBLE, c.ETUDE_VALUE_BOOL, c.ETUDE_VALUE_STRING => .fromC(value.info.constant),
+            else => .none,
+        };
+    }
+};
+
+/// What a program says of a method, without loading it. Lives as long as the program.
+pub const MethodInfo = struct {
+    program: Program,
+    index: u32,
+    /// Numbers of inputs, outputs, instructions, operators, delegates, planned buffers.
+    counts: c.etude_method_info,
+
+    pub fn input(method: MethodInfo, index: u32, report: ?*Report) Error!ValueInfo {
+        var value = sized(c.etude_value_info);
+        try check(c.etude_program_input_info(method.program.handle, method.index, index, &value, head(report)));
+        return .{ .info = value };
+    }
+    pub fn output(method: MethodInfo, index: u32, report: ?*Report) Error!ValueInfo {
+        var value = sized(c.etude_value_info);
+        try check(c.etude_program_output_info(method.program.handle, method.index, index, &value, head(report)));
+        return .{ .info = value };
+    }
+    /// Name with overload of an operator, written to `buffer`; 128 bytes are always enough.
+    pub fn operator(method: MethodInfo, index: u32, buffer: []u8, report: ?*Report) Error![]const u8 {
+        try check(c.etude_program_operator_name(method.program.handle, method.index, index, buffer.ptr, buffer.len, head(report)));
+        return std.mem.sliceTo(buffer, 0);
+    }
+    /// Operator, with dtypes, number `index` of those that this build has no kernel for; null beyond the last.
+    pub fn missingOperator(method: MethodInfo, index: u32, buffer: []u8, report: ?*Report) Error!?[]const u8 {
+        check(c.etude_program_missing_operator(method.program.handle, method.index, index, buffer.ptr, buffer.len, head(report))) catch |err| {
+            return if (err == Error.NotFound) null else err;
+        };
+        return std.mem.sliceTo(buffer, 0);
+    }
+    /// Name of the backend of a delegate. Lives as long as the program.
+    pub fn delegate(method: MethodInfo, index: u32, report: ?*Report) Error![:0]const u8 {
+        var name: [*c]const u8 = null;
+        try check(c.etude_program_delegate_backend(method.program.handle, method.index, index, &name, head(report)));
+        return std.mem.span(name);
+    }
+    /// Bytes of a planned buffer.
+    pub fn bufferSize(method: MethodInfo, index: u32, report: ?*Report) Error!u64 {
+        var size: u64 = 0;
+        try check(c.etude_program_buffer_size(method.program.handle, method.index, index, &size, head(report)));
+        return size;
+    }
+    /// Bytes that loading and running the method would take, with inputs of the largest sizes.
+    pub fn memory(method: MethodInfo, report: ?*Report) Error!c.etude_memory_info {
+        var info = sized(c.etude_memory_info);
+        try check(c.etude_program_method_memory(method.program.handle, method.index, &info, head(report)));
+        return info;
+    }
+};
+
+/// A struct that the library fills in.
+fn sized(comptime T: type) T {
+    var info = std.mem.zeroes(T);
+    info.struct_size = @sizeOf(T);
+    return info;
+}
 
 /// A `.pte` file and its data files.
 pub const Program = struct {
@@ -461,6 +560,15 @@ pub const Program = struct {
         return if (name == null) null else std.mem.span(name);
     }
 
+    /// What the program says of a method, which is not loaded for it. NotFound lists those that exist.
+    pub fn method(program: Program, name: [:0]const u8, report: ?*Report) Error!MethodInfo {
+        var index: u32 = 0;
+        var counts = sized(c.etude_method_info);
+        try check(c.etude_program_find_method(program.handle, name.ptr, &index, head(report)));
+        try check(c.etude_program_method_info(program.handle, index, &counts, head(report)));
+        return .{ .program = program, .index = index, .counts = counts };
+    }
+
     /// Load a method. `allocator` also holds what `Method.setInputs` needs, until the method ends.
     pub fn load(program: Program, allocator: Allocator, name: [:0]const u8, settings: Method.Settings, report: ?*Report) Error!Method {
         var arena: std.heap.ArenaAllocator = .init(allocator);
@@ -472,6 +580,8 @@ pub const Program = struct {
         config.backend_options_count = @intCast(rows.len);
         config.memory_limit = settings.memory_limit;
         config.constant_limit = settings.constant_limit;
+        config.instruction_limit = settings.instruction_limit;
+        config.work_limit = settings.work_limit;
         var handle: ?*c.etude_method = null;
         try check(c.etude_method_load(program.handle, name.ptr, &config, &handle, head(report)));
         errdefer c.etude_method_free(handle);
@@ -525,8 +635,12 @@ pub const Method = struct {
         options: []const BackendOptions = &.{},
         /// Most bytes of memory that the file may ask for. 0 = 1 GiB.
         memory_limit: u64 = 0,
-        /// Most bytes that may be kept so that what never changes is computed, and weights are packed, once, at load. 0 = none.
-        constant_limit: u64 = 0,
+        /// Most bytes for what is computed once, at load, as packed weights. 0 = none.
+        constant_limit: u64 = 256 << 20,
+        /// Most instructions of one execution. 0 = 10,000,000.
+        instruction_limit: u64 = 0,
+        /// Most work of one execution, in bytes of tensors taken and steps of heavy loops. 0 = 2^41.
+        work_limit: u64 = 0,
     };
 
     /// End the method, and with it what `output` returned.
@@ -546,12 +660,11 @@ pub const Method = struct {
 
     /// Set all inputs, or none of them. Elements are borrowed until they are set again or the method ends.
     pub fn setInputs(method: *Method, inputs: []const Value, report: ?*Report) Error!void {
-        if (inputs.len != method.values.len) {
-            _ = c.etude_error_set(head(report), c.ETUDE_INVALID_ARGUMENT, "method '%s' takes %z inputs, not %z", c.etude_method_name(method.handle), method.values.len, inputs.len);
-            return Error.InvalidArgument;
+        // of another number they are refused by the library, before it reads them
+        if (inputs.len == method.values.len) {
+            for (inputs, method.values, method.tensors) |input, *value, *tensor| value.* = try input.toC(tensor, report);
         }
-        for (inputs, method.values, method.tensors) |input, *value, *tensor| value.* = try input.toC(tensor, report);
-        try check(c.etude_method_set_inputs(method.handle, method.values.ptr, @intCast(method.values.len), head(report)));
+        try check(c.etude_method_set_inputs(method.handle, method.values.ptr, @intCast(inputs.len), head(report)));
     }
     /// Run the method from its first instruction to its last.
     pub fn execute(method: *Method, report: ?*Report) Error!void {
@@ -572,8 +685,66 @@ pub const Method = struct {
     pub fn cancel(method: *const Method) void {
         c.etude_method_cancel(method.handle);
     }
-    /// Take all state (mutable buffers) back to what it held when the program was loaded.
-    pub fn resetState(method: *Method, report: ?*Report) Error!void {
-        try check(c.etude_method_reset_state(method.handle, std.math.maxInt(u32), head(report)));
+    /// Ask `interrupted` about every millisecond of an execution, on its thread, whether to end it. Null asks nobody.
+    pub fn setInterrupt(method: *Method, interrupted: ?*const fn (?*anyopaque) callconv(.c) bool, context: ?*anyopaque) void {
+        c.etude_method_set_interrupt(method.handle, interrupted, context);
+    }
+    /// Set the inputs, execute, and tell where the time went: instructions and nodes of backends, as many as `rows` has room for.
+    pub fn profile(method: *Method, inputs: []const Value, rows: []c.etude_profile_row, report: ?*Report) Error![]const c.etude_profile_row {
+        var sums: c.etude_profile = undefined;
+        try method.setInputs(inputs, report);
+        c.etude_profile_start(&sums, rows.ptr, rows.len, null, 0);
+        c.etude_method_set_trace_after(method.handle, c.etude_profile_trace, &sums);
+        defer c.etude_method_set_trace(method.handle, null, null);
+        try method.execute(report);
+        return rows[0..sums.row_count];
+    }
+
+    /// Number of state buffers: the mutable buffers of the module.
+    pub fn stateCount(method: *const Method) u32 {
+        return c.etude_method_state_count(method.handle);
+    }
+    /// Name of state buffer `index`, null beyond the last. Lives as long as the method.
+    pub fn stateName(method: *const Method, index: u32) ?[:0]const u8 {
+        var name: [*c]const u8 = null;
+        check(c.etude_method_state(method.handle, index, &name, null, null)) catch return null;
+        return std.mem.span(name);
+    }
+    /// A state buffer, in place: a view. NotFound lists those that exist.
+    pub fn state(method: *const Method, name: [:0]const u8, report: ?*Report) Error!Tensor {
+        var form: c.etude_tensor = undefined;
+        try check(c.etude_method_state(method.handle, try method.findState(name, report), null, &form, head(report)));
+        return .fromC(&form);
+    }
+    /// Overwrite a state buffer with as many bytes as it has.
+    pub fn writeState(method: *Method, name: [:0]const u8, bytes: []const u8, report: ?*Report) Error!void {
+        try check(c.etude_method_write_state(method.handle, try method.findState(name, report), bytes.ptr, bytes.len, head(report)));
+    }
+    /// Take a state buffer back to what it held when the program was loaded; null takes all of them.
+    pub fn resetState(method: *Method, name: ?[:0]const u8, report: ?*Report) Error!void {
+        const index = if (name) |text| try method.findState(text, report) else std.math.maxInt(u32);
+        try check(c.etude_method_reset_state(method.handle, index, head(report)));
+    }
+    fn findState(method: *const Method, name: [:0]const u8, report: ?*Report) Error!u32 {
+        var index: u32 = 0;
+        try check(c.etude_method_find_state(method.handle, name.ptr, &index, head(report)));
+        return index;
+    }
+
+    /// Start the method's random numbers anew.
+    pub fn setSeed(method: *Method, seed: u64) void {
+        c.etude_method_set_seed(method.handle, seed);
+    }
+    /// What the method takes of its memory now, in bytes.
+    pub fn memory(method: *const Method) c.etude_memory_info {
+        var info = sized(c.etude_memory_info);
+        _ = c.etude_method_memory(method.handle, &info);
+        return info;
+    }
+    /// The value of an option as this method sees it, and where it comes from, in the form of C.
+    pub fn explainOption(method: *const Method, backend: [:0]const u8, key: [:0]const u8, report: ?*Report) Error!c.etude_option_explanation {
+        var told = sized(c.etude_option_explanation);
+        try check(c.etude_method_explain_option(method.handle, backend.ptr, key.ptr, &told, head(report)));
+        return told;
     }
 };

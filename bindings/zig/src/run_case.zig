@@ -131,21 +131,30 @@ const Steps = struct {
         if (result) |_| {
             try steps.out.print("{s}: ok\n", .{what});
         } else |err| {
-            try steps.out.print("{s}: {s} '{s}'\n", .{ what, @errorName(err), steps.report.subject() });
+            if (err == error.Unknown) return err;
+            const name = etude.c.etude_status_name(steps.report.status());
+            try steps.out.print("{s}: {s} '{s}' {s}\n", .{ what, name, steps.report.subject(), steps.report.message() });
         }
     }
-    fn get(steps: Steps, runtime: etude.Runtime, backend: [:0]const u8, key: []const u8) !void {
+    fn get(steps: Steps, runtime: etude.Runtime, backend: [:0]const u8, key: [:0]const u8) !void {
         const value = try runtime.option(backend, key, &.{}, steps.report);
         try steps.out.print("get: {d}\n", .{value.int});
     }
-    fn load(steps: Steps, program: etude.Program, name: [:0]const u8, options: []const etude.BackendOptions) !void {
-        var method = try program.load(steps.gpa, name, .{ .options = options }, steps.report);
+    fn load(steps: Steps, program: etude.Program, name: [:0]const u8, settings: etude.Method.Settings) !void {
+        var method = try program.load(steps.gpa, name, settings, steps.report);
         method.deinit();
     }
     fn open(steps: Steps, opened: etude.Error!etude.Program) !void {
         const program = try opened;
         defer program.deinit();
-        try steps.load(program, "forward", &.{});
+        try steps.load(program, "forward", .{});
+    }
+    /// Whether a call that gives something fails.
+    fn nothing(result: anytype) etude.Error!void {
+        _ = try result;
+    }
+    fn option(comptime backend: [:0]const u8, comptime key: [:0]const u8, comptime value: i64) []const etude.BackendOptions {
+        return &.{.{ .backend = backend, .items = &.{.{ .key = key, .value = .{ .int = value } }} }};
     }
 
     fn all(steps: Steps, init: std.process.Init, model: [:0]const u8) !void {
@@ -160,19 +169,41 @@ const Steps = struct {
         try steps.attempt("set of wrong type", runtime.setOption(xnn, mode, .{ .string = "one" }, report));
         try steps.attempt("set unknown key", runtime.setOption(xnn, "workspace_mode", .{ .int = 1 }, report));
         try steps.attempt("set unknown backend", runtime.setOption("XnnBackend", mode, .{ .int = 1 }, report));
+        try steps.attempt("set with one unknown", runtime.setOptions(steps.gpa, &.{.{ .backend = xnn, .items = &.{
+            .{ .key = mode, .value = .{ .int = 2 } },
+            .{ .key = "none", .value = .{ .bool = true } },
+        } }}, report));
+        try steps.attempt("set long key", runtime.setOption(xnn, &@as([64:0]u8, @splat('k')), .{ .int = 1 }, report));
+        try steps.attempt("set empty key", runtime.setOption(xnn, "", .{ .int = 1 }, report));
+        try steps.attempt("get unknown key", nothing(runtime.option(xnn, "workspace_mode", &.{}, report)));
+        try steps.attempt("reset unknown key", runtime.resetOptions(xnn, "workspace_mode", report));
+        try steps.attempt("schema of unknown backend", nothing(runtime.optionSchema("XnnBackend", report)));
+        try steps.get(runtime, xnn, mode);
+        try steps.attempt("reset", runtime.resetOptions(xnn, null, report));
         try steps.get(runtime, xnn, mode);
         const program = try etude.Program.open(steps.gpa, runtime, model, .{}, report);
         defer program.deinit();
-        try steps.attempt("load", steps.load(program, "forward", &.{.{ .backend = xnn, .items = &.{.{ .key = mode, .value = .{ .int = 0 } }} }}));
-        try steps.attempt("load out of range", steps.load(program, "forward", &.{.{ .backend = xnn, .items = &.{.{ .key = mode, .value = .{ .int = 3 } }} }}));
-        try steps.attempt("load unknown method", steps.load(program, "backward", &.{}));
+        try steps.attempt("load", steps.load(program, "forward", .{ .options = option(xnn, mode, 0) }));
+        try steps.attempt("load out of range", steps.load(program, "forward", .{ .options = option(xnn, mode, 3) }));
+        try steps.attempt("load unused option", steps.load(program, "forward", .{ .options = option("NullBackend", "key", 1) }));
+        try steps.attempt("load unknown method", steps.load(program, "backward", .{}));
+        try steps.attempt("load within 100 bytes", steps.load(program, "forward", .{ .constant_limit = 0, .memory_limit = 100 }));
+        try steps.attempt("describe unknown method", nothing(program.method("backward", report)));
         var method = try program.load(steps.gpa, "forward", .{}, report);
         defer method.deinit();
         try steps.attempt("execute without inputs", method.execute(report));
         try steps.attempt("too few inputs", method.run(&.{}, report));
-        const missing = try std.mem.concatWithSentinel(init.arena.allocator(), u8, &.{ model, ".missing" }, 0);
-        const bytes = try std.Io.Dir.cwd().readFileAlloc(init.io, model, init.arena.allocator(), .unlimited);
+        try steps.attempt("explain unknown key", nothing(method.explainOption(xnn, "workspace_mode", report)));
+        try steps.attempt("reset unknown state", method.resetState("cache", report));
+        try steps.attempt("input of wrong type", method.run(&.{.{ .int = 1 }}, report));
+        const whole: [6]i64 = @splat(0);
+        try steps.attempt("input of wrong dtype", method.run(&.{.{ .tensor = try .of(i64, &whole, &.{ 2, 3 }, report) }}, report));
+        const arena = init.arena.allocator();
+        const missing = try std.mem.concatWithSentinel(arena, u8, &.{ model, ".missing" }, 0);
+        const data = try std.mem.concatWithSentinel(arena, u8, &.{ model, ".ptd" }, 0);
+        const bytes = try std.Io.Dir.cwd().readFileAlloc(init.io, model, arena, .unlimited);
         try steps.attempt("no such file", steps.open(etude.Program.open(steps.gpa, runtime, missing, .{}, report)));
+        try steps.attempt("no such data file", steps.open(etude.Program.open(steps.gpa, runtime, model, .{ .data_files = &.{data} }, report)));
         try steps.attempt("copied", steps.open(etude.Program.fromBytes(steps.gpa, runtime, bytes, .{}, report)));
         try steps.attempt("cut short", steps.open(etude.Program.fromBytes(steps.gpa, runtime, bytes[0 .. bytes.len / 2], .{}, report)));
         try steps.attempt("no program", steps.open(etude.Program.fromBytes(steps.gpa, runtime, "not a program", .{}, report)));

@@ -43,7 +43,7 @@ test "a refused call says why, and changes nothing" {
     const x: [6]f32 = @splat(1);
     const input: etude.Value = .{ .tensor = try .of(f32, &x, &.{ 2, 3 }, null) };
     try testing.expectError(error.InvalidArgument, forward.run(&.{input}, &report));
-    try testing.expectEqualStrings("method 'forward' takes 2 inputs, not 1", report.message());
+    try testing.expectEqualStrings("method 'forward' takes 2 inputs, 1 were given", report.message());
     try testing.expectError(error.InvalidArgument, etude.Tensor.of(f32, &x, &.{ 2, 2 }, &report));
     try testing.expectError(error.InvalidArgument, etude.Tensor.of(f32, &x, &.{ -2, -3 }, &report));
     const doubles: [6]f64 = @splat(1);
@@ -83,8 +83,101 @@ test "options: all or none, by name of what is at fault" {
     }, &report));
     try testing.expectEqualStrings("NoBackend", report.subject());
     try testing.expectEqual(before, try runtime.option("XnnpackBackend", "workspace_sharing_mode", &buffer, &report));
-    try testing.expectError(error.InvalidArgument, runtime.setOption("XnnpackBackend", &@as([64]u8, @splat('k')), .{ .int = 1 }, &report));
+    try testing.expectError(error.InvalidArgument, runtime.setOption("XnnpackBackend", &@as([64:0]u8, @splat('k')), .{ .int = 1 }, &report));
     try testing.expectError(error.InvalidArgument, runtime.setOption("XnnpackBackend", "key", .{ .string = "a\x00b" }, &report));
+}
+
+test "a program describes its methods" {
+    const runtime = try etude.Runtime.init(1, null);
+    defer runtime.deinit();
+    const program = try opened(runtime);
+    defer program.deinit();
+    const info = try program.method("forward", null);
+    try testing.expectEqual(2, info.counts.input_count);
+    const y = try info.input(1, null);
+    try testing.expectEqual(etude.ScalarType.float32, y.scalarType());
+    try testing.expectEqualSlices(i32, &.{ 2, 3 }, y.sizes());
+    try testing.expect(!y.isDynamic() and y.name() == null and y.constant() == .none);
+    var buffer: [128]u8 = undefined;
+    try testing.expectEqualStrings("aten::add.out", try info.operator(0, &buffer, null));
+    try testing.expectEqual(null, try info.missingOperator(0, &buffer, null));
+    try testing.expectEqual((try info.memory(null)).planned, try info.bufferSize(0, null));
+    try testing.expectError(error.InvalidArgument, info.output(1, null));
+}
+
+fn stop(count: ?*anyopaque) callconv(.c) bool {
+    const asked: *u32 = @ptrCast(@alignCast(count));
+    asked.* += 1;
+    return true;
+}
+
+test "a method is profiled, limited and interrupted" {
+    var report: etude.Report = .init;
+    const runtime = try etude.Runtime.init(1, null);
+    defer runtime.deinit();
+    const program = try opened(runtime);
+    defer program.deinit();
+    var forward = try program.load(testing.allocator, "forward", .{ .work_limit = 1000 }, null);
+    defer forward.deinit();
+    const x: [6]f32 = @splat(1);
+    const input: etude.Value = .{ .tensor = try .of(f32, &x, &.{ 2, 3 }, null) };
+    var rows: [8]etude.c.etude_profile_row = undefined;
+    const told = try forward.profile(&.{ input, input }, &rows, null);
+    try testing.expectEqual(1, told.len);
+    try testing.expectEqualStrings("aten::add.out", std.mem.span(told[0].name));
+    try testing.expectEqual(72, told[0].bytes);
+    var asked: u32 = 0;
+    forward.setInterrupt(stop, &asked);
+    if (forward.execute(&report)) |_| try testing.expectEqual(0, asked) else |err| try testing.expectEqual(error.Cancelled, err);
+    forward.setInterrupt(null, null);
+    try forward.execute(&report);
+    var limited = try program.load(testing.allocator, "forward", .{ .work_limit = 10 }, null);
+    defer limited.deinit();
+    try testing.expectError(error.InvalidProgram, limited.run(&.{ input, input }, &report));
+    try testing.expect(std.mem.indexOf(u8, report.message(), "work_limit") != null);
+}
+
+test "state is seen in place, written and reset" {
+    var report: etude.Report = .init;
+    const runtime = try etude.Runtime.init(1, null);
+    defer runtime.deinit();
+    const program = try etude.Program.fromBytes(testing.allocator, runtime, @embedFile("corpus/shared_state.pte"), .{}, null);
+    defer program.deinit();
+    var put = try program.load(testing.allocator, "put", .{}, null);
+    defer put.deinit();
+    const name = put.stateName(0).?;
+    try testing.expectEqual(null, put.stateName(put.stateCount()));
+    const before = try testing.allocator.dupe(u8, (try put.state(name, null)).bytes);
+    defer testing.allocator.free(before);
+    try put.run(&.{
+        .{ .tensor = try .of(f32, &.{ 1, 2, 3 }, &.{ 1, 3 }, null) },
+        .{ .tensor = try .of(i64, &.{2}, &.{1}, null) },
+    }, null);
+    try testing.expect(!std.mem.eql(u8, before, (try put.state(name, null)).bytes));
+    try put.resetState(name, null);
+    try testing.expectEqualSlices(u8, before, (try put.state(name, null)).bytes);
+    try put.writeState(name, before, null);
+    try testing.expectError(error.InvalidArgument, put.writeState(name, before[1..], null));
+    try testing.expectError(error.NotFound, put.resetState("none", &report));
+    try testing.expect(std.mem.indexOf(u8, report.message(), name) != null);
+}
+
+test "options are listed and explained" {
+    const runtime = try etude.Runtime.init(1, null);
+    defer runtime.deinit();
+    const schema = try runtime.optionSchema("XnnpackBackend", null);
+    try testing.expectEqualStrings("workspace_sharing_mode", std.mem.span(schema[0].key));
+    try testing.expectEqual(2, schema[0].maximum);
+    try runtime.setOption("XnnpackBackend", "workspace_sharing_mode", .{ .int = 0 }, null);
+    const program = try opened(runtime);
+    defer program.deinit();
+    var forward = try program.load(testing.allocator, "forward", .{}, null);
+    defer forward.deinit();
+    const told = try forward.explainOption("XnnpackBackend", "workspace_sharing_mode", null);
+    try testing.expectEqual(etude.c.ETUDE_ORIGIN_PROCESS, told.winner);
+    try testing.expectEqual(0, told.values[etude.c.ETUDE_ORIGIN_PROCESS].int_value);
+    try runtime.resetOptions("XnnpackBackend", "workspace_sharing_mode", null);
+    try testing.expectEqual(schema[0].default_value, (try runtime.option("XnnpackBackend", "workspace_sharing_mode", &.{}, null)).int);
 }
 
 fn errorName(status: usize) []const u8 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 
 	"etude"
 )
@@ -125,7 +126,7 @@ func run(model, calls, results string, dataFiles []string) error {
 	for left := in.u32(); left > 0; left-- {
 		name := in.text()
 		if methods[name] == nil {
-			if methods[name], err = program.Load(name, nil); err != nil {
+			if methods[name], err = program.Load(name); err != nil {
 				return err
 			}
 			defer methods[name].Close()
@@ -152,7 +153,7 @@ func attempt(what string, err error) {
 	case err == nil:
 		fmt.Printf("%s: ok\n", what)
 	case errors.As(err, &e):
-		fmt.Printf("%s: %v '%s'\n", what, e.Status, e.Subject)
+		fmt.Printf("%s: %v '%s' %s\n", what, e.Status, e.Subject, e.Message)
 	default:
 		fmt.Printf("%s: %v\n", what, err)
 	}
@@ -178,36 +179,58 @@ func reportErrors(model string) error {
 	attempt("set of wrong type", runtime.SetOption(xnn, mode, "one"))
 	attempt("set unknown key", runtime.SetOption(xnn, "workspace_mode", 1))
 	attempt("set unknown backend", runtime.SetOption("XnnBackend", mode, 1))
+	attempt("set with one unknown", runtime.SetOptions(etude.Options{xnn: {mode: 2, "none": true}}))
+	attempt("set long key", runtime.SetOption(xnn, strings.Repeat("k", 64), 1))
+	attempt("set empty key", runtime.SetOption(xnn, "", 1))
+	_, err = runtime.Option(xnn, "workspace_mode")
+	attempt("get unknown key", err)
+	attempt("reset unknown key", runtime.ResetOptions(xnn, "workspace_mode"))
+	_, err = runtime.OptionSchema("XnnBackend")
+	attempt("schema of unknown backend", err)
+	get()
+	attempt("reset", runtime.ResetOptions(xnn, ""))
 	get()
 	program, err := runtime.Open(model)
 	if err != nil {
 		return err
 	}
 	defer program.Close()
-	load := func(what, name string, options etude.Options) {
-		method, err := program.Load(name, options)
+	load := func(what, name string, with ...etude.MethodOption) {
+		method, err := program.Load(name, with...)
 		attempt(what, err)
 		if err == nil {
 			method.Close()
 		}
 	}
-	load("load", "forward", etude.Options{xnn: {mode: 0}})
-	load("load out of range", "forward", etude.Options{xnn: {mode: 3}})
-	load("load unknown method", "backward", nil)
-	method, err := program.Load("forward", nil)
+	load("load", "forward", etude.WithOptions(etude.Options{xnn: {mode: 0}}))
+	load("load out of range", "forward", etude.WithOptions(etude.Options{xnn: {mode: 3}}))
+	load("load unused option", "forward", etude.WithOptions(etude.Options{"NullBackend": {"key": 1}}))
+	load("load unknown method", "backward")
+	load("load within 100 bytes", "forward", etude.WithConstantLimit(0), etude.WithMemoryLimit(100))
+	_, err = program.Method("backward")
+	attempt("describe unknown method", err)
+	method, err := program.Load("forward")
 	if err != nil {
 		return err
 	}
+	defer method.Close()
+	run := func(what string, inputs ...any) {
+		_, err := method.Run(inputs...)
+		attempt(what, err)
+	}
 	_, err = method.Execute()
 	attempt("execute without inputs", err)
-	_, err = method.Run()
-	attempt("too few inputs", err)
-	method.Close()
+	run("too few inputs")
+	_, err = method.ExplainOption(xnn, "workspace_mode")
+	attempt("explain unknown key", err)
+	attempt("reset unknown state", method.ResetState("cache"))
+	run("input of wrong type", 1)
+	run("input of wrong dtype", etude.NewTensor(make([]int64, 6), 2, 3))
 	open := func(what string, open func() (*etude.Program, error)) {
 		program, err := open()
 		if err == nil {
 			var method *etude.Method
-			if method, err = program.Load("forward", nil); err == nil {
+			if method, err = program.Load("forward"); err == nil {
 				method.Close()
 			}
 			program.Close()
@@ -215,6 +238,7 @@ func reportErrors(model string) error {
 		attempt(what, err)
 	}
 	open("no such file", func() (*etude.Program, error) { return runtime.Open(model + ".missing") })
+	open("no such data file", func() (*etude.Program, error) { return runtime.Open(model, etude.WithDataFiles(model+".ptd")) })
 	bytes, err := os.ReadFile(model)
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::convert::TryInto;
 use std::fs;
 
-use etude::{Method, OptionValue, Options, Output, Program, Result, Runtime, ScalarType, Tensor, Value};
+use etude::{Method, MethodSettings, OptionValue, Options, Output, Program, Result, Runtime, ScalarType, Tensor, Value};
 
 /// Reads the format of `examples/run_arena.c`.
 struct Reader<'a> {
@@ -103,7 +103,7 @@ fn run(model: &str, calls: &str, results: &str, data_files: &[String]) -> Result
 fn attempt<T>(what: &str, result: Result<T>) {
     match result {
         Ok(_) => println!("{what}: ok"),
-        Err(error) => println!("{what}: {} '{}'", error.status().name(), error.subject()),
+        Err(error) => println!("{what}: {} '{}' {error}", error.status().name(), error.subject()),
     }
 }
 
@@ -115,20 +115,37 @@ fn errors(model: &str) -> Result<()> {
         Ok(OptionValue::Int(mode)) => println!("get: {mode}"),
         other => println!("get: {other:?}"),
     };
-    attempt("set", runtime.set_option(XNN, MODE, 1i64));
+    attempt("set", runtime.set_option(XNN, MODE, 1));
     get();
-    attempt("set out of range", runtime.set_option(XNN, MODE, 3i64));
+    attempt("set out of range", runtime.set_option(XNN, MODE, 3));
     attempt("set of wrong type", runtime.set_option(XNN, MODE, "one"));
-    attempt("set unknown key", runtime.set_option(XNN, "workspace_mode", 1i64));
-    attempt("set unknown backend", runtime.set_option("XnnBackend", MODE, 1i64));
+    attempt("set unknown key", runtime.set_option(XNN, "workspace_mode", 1));
+    attempt("set unknown backend", runtime.set_option("XnnBackend", MODE, 1));
+    attempt("set with one unknown", runtime.set_options(&Options::new().set(XNN, MODE, 2).set(XNN, "none", true)));
+    attempt("set long key", runtime.set_option(XNN, &"k".repeat(64), 1));
+    attempt("set empty key", runtime.set_option(XNN, "", 1));
+    attempt("get unknown key", runtime.option(XNN, "workspace_mode"));
+    attempt("reset unknown key", runtime.reset_options(XNN, Some("workspace_mode")));
+    attempt("schema of unknown backend", runtime.option_schema("XnnBackend"));
+    get();
+    attempt("reset", runtime.reset_options(XNN, None));
     get();
     let program = Program::open(&runtime, model)?;
-    attempt("load", program.load_with("forward", &Options::new().set(XNN, MODE, 0i64)));
-    attempt("load out of range", program.load_with("forward", &Options::new().set(XNN, MODE, 3i64)));
+    attempt("load", program.load_with("forward", Options::new().set(XNN, MODE, 0)));
+    attempt("load out of range", program.load_with("forward", Options::new().set(XNN, MODE, 3)));
+    attempt("load unused option", program.load_with("forward", Options::new().set("NullBackend", "key", 1)));
     attempt("load unknown method", program.load("backward"));
-    attempt("execute without inputs", program.load("forward")?.execute());
-    attempt("too few inputs", program.load("forward")?.run(&[]));
+    attempt("load within 100 bytes", program.load_with("forward", MethodSettings::new().constant_limit(0).memory_limit(100)));
+    attempt("describe unknown method", program.method("backward"));
+    let mut method = program.load("forward")?;
+    attempt("execute without inputs", method.execute());
+    attempt("too few inputs", method.run(&[]));
+    attempt("explain unknown key", method.explain_option(XNN, "workspace_mode"));
+    attempt("reset unknown state", method.reset_state(Some("cache")));
+    attempt("input of wrong type", method.run(&[Value::Int(1)]));
+    attempt("input of wrong dtype", method.run(&[Value::tensor(&[0i64; 6], &[2, 3])]));
     attempt("no such file", Program::open(&runtime, format!("{model}.missing")));
+    attempt("no such data file", Program::builder().data_file(format!("{model}.ptd")).open(&runtime, model));
     let bytes = fs::read(model).expect("the model");
     attempt("copied", Program::from_bytes(&runtime, &bytes).and_then(|program| program.load("forward")));
     let half = &bytes[..bytes.len() / 2];

@@ -157,7 +157,7 @@ impl Report {
             status: Status::from_c(status),
             message,
             subject: unsafe { text_of(self.error.subject.as_ptr()).into_owned() },
-            offset: (self.error.offset != sys::NO_OFFSET).then(|| self.error.offset),
+            offset: (self.error.offset != sys::NO_OFFSET).then_some(self.error.offset),
         })
     }
 }

@@ -1,14 +1,15 @@
 //! A method: a loaded function of a program.
-use std::ffi::CString;
+use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use etude_sys as sys;
 
 use crate::error::{c_text, call, text, text_of, Error, Result, Status};
-use crate::options::Options;
+use crate::options::{Explanation, Options};
 use crate::program::{self, Program};
 use crate::tensor::{Element, Tensor, TensorView};
 
@@ -37,6 +38,119 @@ impl<'a> From<Tensor<'a>> for Value<'a> {
     }
 }
 
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Value::Int(number)
+    }
+}
+impl From<f64> for Value<'_> {
+    fn from(number: f64) -> Self {
+        Value::Double(number)
+    }
+}
+impl From<bool> for Value<'_> {
+    fn from(truth: bool) -> Self {
+        Value::Bool(truth)
+    }
+}
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Value::String(text)
+    }
+}
+
+/// How a method is loaded: its options and what it may take.
+///
+/// ```
+/// let settings = etude::MethodSettings::new().work_limit(1 << 30).constant_limit(0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MethodSettings {
+    options: Options,
+    constant_limit: u64,
+    memory_limit: u64,
+    instruction_limit: u64,
+    work_limit: u64,
+}
+
+impl Default for MethodSettings {
+    fn default() -> Self {
+        let options = Options::new();
+        MethodSettings { options, constant_limit: 256 << 20, memory_limit: 0, instruction_limit: 0, work_limit: 0 }
+    }
+}
+
+impl MethodSettings {
+    /// Those of all languages.
+    pub fn new() -> MethodSettings {
+        MethodSettings::default()
+    }
+    /// Options that override, key by key, those of the program.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+    /// Most bytes for what is computed once, at load, as packed weights; 256 MiB unless set, 0 = nothing.
+    pub fn constant_limit(mut self, bytes: u64) -> Self {
+        self.constant_limit = bytes;
+        self
+    }
+    /// Most bytes that the file may ask for; 1 GiB unless set.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+    /// Most instructions of one execution; 10,000,000 unless set.
+    pub fn instruction_limit(mut self, count: u64) -> Self {
+        self.instruction_limit = count;
+        self
+    }
+    /// Most work of one execution, in bytes of tensors taken and steps of heavy loops; 2^41 unless set.
+    pub fn work_limit(mut self, amount: u64) -> Self {
+        self.work_limit = amount;
+        self
+    }
+}
+
+impl From<Options> for MethodSettings {
+    fn from(options: Options) -> Self {
+        MethodSettings::new().options(options)
+    }
+}
+impl From<&Options> for MethodSettings {
+    fn from(options: &Options) -> Self {
+        MethodSettings::new().options(options.clone())
+    }
+}
+
+/// Time of an instruction or, at depth 1, of a node of what a backend runs for one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProfileRow {
+    /// Operator, backend or node; empty for moves and jumps.
+    pub name: String,
+    /// Number of the instruction.
+    pub instruction: u32,
+    /// At depth 1, number that the backend gave to the node.
+    pub node: u32,
+    /// 0: the instruction; 1: a node.
+    pub depth: u32,
+    /// How long it took.
+    pub nanoseconds: u64,
+    /// Of the tensors that it got and gave.
+    pub bytes: u64,
+    /// Additions and multiplications; 0 = not known.
+    pub flops: u64,
+}
+
+/// What an execution asks whether to end.
+type Interrupt = Box<dyn FnMut() -> bool + Send>;
+
+unsafe extern "C" fn ask(this: *mut c_void) -> bool {
+    let interrupted = &mut *this.cast::<Interrupt>();
+    catch_unwind(AssertUnwindSafe(interrupted)).unwrap_or(true)
+}
+
 /// Bytes that a method takes of its memory, region by region.
 pub type Memory = sys::etude_memory_info;
 
@@ -50,6 +164,7 @@ unsafe impl Send for Pointer {}
 pub struct Method {
     method: *mut sys::etude_method,
     shared: Shared,
+    interrupt: Option<Box<Interrupt>>,
     #[allow(dead_code)] // freed after the method
     program: Arc<program::Inner>,
 }
@@ -83,19 +198,23 @@ impl Canceller {
 }
 
 impl Method {
-    pub(crate) fn load(program: &Program, name: &str, options: &Options) -> Result<Method> {
+    pub(crate) fn load(program: &Program, name: &str, settings: &MethodSettings) -> Result<Method> {
         let name = c_text(name, "the method's name")?;
-        let rows = options.to_c()?;
+        let rows = settings.options.to_c()?;
         let mut config: sys::etude_method_config = unsafe { std::mem::zeroed() };
         config.struct_size = std::mem::size_of::<sys::etude_method_config>() as u32;
         config.backend_options = rows.as_ptr();
         config.backend_options_count = rows.count();
+        config.constant_limit = settings.constant_limit;
+        config.memory_limit = settings.memory_limit;
+        config.instruction_limit = settings.instruction_limit;
+        config.work_limit = settings.work_limit;
         let mut method = std::ptr::null_mut();
         call(|error| unsafe {
             sys::etude_method_load(program.inner.program, name.as_ptr().cast(), &config, &mut method, error)
         })?;
         let shared = Arc::new(Mutex::new(Some(Pointer(method))));
-        Ok(Method { method, shared, program: program.inner.clone() })
+        Ok(Method { method, shared, interrupt: None, program: program.inner.clone() })
     }
 
     /// Its name.
@@ -131,6 +250,31 @@ impl Method {
         self.execute_in(turn)
     }
 
+    /// As [`Method::run`], and where the time went.
+    pub fn profile<'a>(&'a mut self, inputs: &[Value<'a>]) -> Result<(Outputs<'a>, Vec<ProfileRow>)> {
+        let mut rows: Vec<sys::etude_profile_row> = vec![unsafe { std::mem::zeroed() }; 16384];
+        let mut profile: sys::etude_profile = unsafe { std::mem::zeroed() };
+        let method = self.method;
+        let this: *mut sys::etude_profile = &mut profile;
+        unsafe {
+            sys::etude_profile_start(this, rows.as_mut_ptr(), rows.len(), std::ptr::null_mut(), 0);
+            sys::etude_method_set_trace_after(method, Some(sys::etude_profile_trace), this.cast());
+        }
+        let done = self.run(inputs);
+        unsafe { sys::etude_method_set_trace(method, None, std::ptr::null_mut()) };
+        let outputs = done?;
+        let all = rows[..unsafe { (*this).row_count }].iter().map(|row| ProfileRow {
+            name: if row.name.is_null() { String::new() } else { unsafe { text_of(row.name).into_owned() } },
+            instruction: row.instruction,
+            node: row.node,
+            depth: row.depth,
+            nanoseconds: row.total,
+            bytes: row.bytes,
+            flops: row.flops,
+        });
+        Ok((outputs, all.collect()))
+    }
+
     /// The right to touch the state that is shared with other methods of the program; None where none is.
     fn take_turn<'a>(&self) -> Result<Option<Turn<'a>>> {
         if self.memory().shared == 0 {
@@ -163,14 +307,31 @@ impl Method {
         Ok(Outputs { all, turn })
     }
 
-    /// Execute without setting inputs, for methods that have none. [`Status::InvalidState`] where there are some.
+    /// Execute without setting inputs, for methods that have none; others fail as the library says.
     pub fn execute(&mut self) -> Result<Outputs<'_>> {
         if self.input_count() > 0 {
-            let message = format!("method '{}' has {} inputs: give them to run", self.name(), self.input_count());
+            // those that were set by `run` may be gone
+            let message = format!("method '{}', input 0 has not been set", self.name());
             return Err(Error::new(Status::InvalidState, message));
         }
         let turn = self.take_turn()?;
         self.execute_in(turn)
+    }
+
+    /// Ask `interrupted` about every millisecond of an execution, on its thread, whether to end it with
+    /// [`Status::Cancelled`]: for a deadline, or signals. A panic in it ends the execution, too. It takes the place of an
+    /// earlier one.
+    pub fn set_interrupt(&mut self, interrupted: impl FnMut() -> bool + Send + 'static) {
+        let mut own: Box<Interrupt> = Box::new(Box::new(interrupted));
+        let this: *mut Interrupt = &mut *own;
+        unsafe { sys::etude_method_set_interrupt(self.method, Some(ask), this.cast()) };
+        self.interrupt = Some(own);
+    }
+
+    /// Ask nobody any more.
+    pub fn clear_interrupt(&mut self) {
+        unsafe { sys::etude_method_set_interrupt(self.method, None, std::ptr::null_mut()) };
+        self.interrupt = None;
     }
 
     /// What ends an execution from another thread.
@@ -178,10 +339,62 @@ impl Method {
         Canceller(self.shared.clone())
     }
 
-    /// Take all state (mutable buffers) back to what it held when the program was loaded.
-    pub fn reset_state(&mut self) -> Result<()> {
+    /// Names of the state: the mutable buffers.
+    pub fn state_names(&self) -> Vec<String> {
+        (0..unsafe { sys::etude_method_state_count(self.method) })
+            .filter_map(|i| {
+                let mut name = std::ptr::null();
+                let none = std::ptr::null_mut();
+                call(|error| unsafe { sys::etude_method_state(self.method, i, &mut name, none, error) }).ok()?;
+                Some(unsafe { text_of(name).into_owned() })
+            })
+            .collect()
+    }
+
+    fn find_state(&self, name: &str) -> Result<u32> {
+        let (name, mut index) = (c_text(name, "the state's name")?, 0);
+        call(|error| unsafe { sys::etude_method_find_state(self.method, name.as_ptr().cast(), &mut index, error) })?;
+        Ok(index)
+    }
+
+    /// The bytes of a mutable buffer, copied. [`Status::NotFound`] lists those that exist.
+    pub fn read_state(&self, name: &str) -> Result<Vec<u8>> {
+        let index = self.find_state(name)?;
         let _turn = self.take_turn()?;
-        call(|error| unsafe { sys::etude_method_reset_state(self.method, u32::MAX, error) })
+        let mut tensor: sys::etude_tensor = unsafe { std::mem::zeroed() };
+        let none = std::ptr::null_mut();
+        call(|error| unsafe { sys::etude_method_state(self.method, index, none, &mut tensor, error) })?;
+        let mut bytes = vec![0; unsafe { sys::etude_tensor_nbytes(&tensor) }];
+        let (data, size) = (bytes.as_mut_ptr().cast(), bytes.len());
+        call(|error| unsafe { sys::etude_method_read_state(self.method, index, data, size, error) })?;
+        Ok(bytes)
+    }
+
+    /// Overwrite a mutable buffer with as many bytes as it has.
+    pub fn write_state(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        let index = self.find_state(name)?;
+        let _turn = self.take_turn()?;
+        let data = bytes.as_ptr().cast();
+        call(|error| unsafe { sys::etude_method_write_state(self.method, index, data, bytes.len(), error) })
+    }
+
+    /// Take a mutable buffer back to what it held when the program was loaded; `None` takes all of them.
+    pub fn reset_state(&mut self, name: Option<&str>) -> Result<()> {
+        let index = name.map_or(Ok(u32::MAX), |name| self.find_state(name))?;
+        let _turn = self.take_turn()?;
+        call(|error| unsafe { sys::etude_method_reset_state(self.method, index, error) })
+    }
+
+    /// The value of an option as this method sees it, and where it comes from.
+    pub fn explain_option(&self, backend: &str, key: &str) -> Result<Explanation> {
+        let (backend, key) = (c_text(backend, "the backend's name")?, c_text(key, "the key")?);
+        let mut told: sys::etude_option_explanation = unsafe { std::mem::zeroed() };
+        told.struct_size = std::mem::size_of::<sys::etude_option_explanation>() as u32;
+        call(|error| unsafe {
+            let (backend, key) = (backend.as_ptr().cast(), key.as_ptr().cast());
+            sys::etude_method_explain_option(self.method, backend, key, &mut told, error)
+        })?;
+        Ok(unsafe { Explanation::from_c(&told) })
     }
 
     /// Start the method's random numbers anew.

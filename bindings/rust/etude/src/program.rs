@@ -6,7 +6,7 @@ use std::sync::Arc;
 use etude_sys as sys;
 
 use crate::error::{c_text, call, text_of, Error, Result, Status};
-use crate::method::Method;
+use crate::method::{Memory, Method, MethodSettings};
 use crate::options::Options;
 use crate::runtime::{self, Runtime};
 use crate::tensor::ScalarType;
@@ -35,13 +35,84 @@ pub struct Program {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What a method says of an input.
+/// A value that stands in the file.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Constant {
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    String(String),
+}
+
+/// What a program says of an input or output.
 #[derive(Clone, Debug)]
-pub struct InputInfo {
-    /// None for inputs that are no tensor.
+#[non_exhaustive]
+pub struct ValueInfo {
+    /// Its fully qualified name, if it has one.
+    pub name: Option<String>,
+    /// Code of its kind: a `VALUE_` of `etude_sys`.
+    pub kind: i32,
+    /// None for what is no tensor.
     pub scalar_type: Option<ScalarType>,
     /// Sizes of a tensor, at their largest.
     pub sizes: Vec<i32>,
+    /// Dimensions as they lie in memory, outermost first.
+    pub dim_order: Vec<u8>,
+    /// Bytes of a tensor, at its largest.
+    pub nbytes: u64,
+    /// Sizes of a tensor may be smaller.
+    pub dynamic: bool,
+    /// Int, Double, Bool, String: the value in the file.
+    pub value: Option<Constant>,
+}
+
+impl ValueInfo {
+    unsafe fn from_c(info: &sys::etude_value_info) -> ValueInfo {
+        let rank = info.rank as usize;
+        let (held, count) = (info.constant.payload, info.constant.count as usize);
+        ValueInfo {
+            name: (!info.name.is_null()).then(|| text_of(info.name).into_owned()),
+            kind: info.tag,
+            scalar_type: (info.tag == sys::VALUE_TENSOR).then_some(ScalarType(info.scalar_type as i8)),
+            sizes: info.sizes[..rank].to_vec(),
+            dim_order: info.dim_order[..rank].to_vec(),
+            nbytes: info.nbytes,
+            dynamic: info.flags & u32::from(sys::TENSOR_DYNAMIC) != 0,
+            value: match info.tag {
+                sys::VALUE_INT => Some(Constant::Int(held.int_value)),
+                sys::VALUE_DOUBLE => Some(Constant::Double(held.double_value)),
+                sys::VALUE_BOOL => Some(Constant::Bool(held.bool_value)),
+                sys::VALUE_STRING => {
+                    let bytes = std::slice::from_raw_parts(held.string.cast(), count);
+                    Some(Constant::String(String::from_utf8_lossy(bytes).into_owned()))
+                }
+                _ => None,
+            },
+        }
+    }
+}
+
+/// What a program says of a method, without loading it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MethodInfo {
+    /// Its name.
+    pub name: String,
+    /// Its inputs.
+    pub inputs: Vec<ValueInfo>,
+    /// Its outputs.
+    pub outputs: Vec<ValueInfo>,
+    /// Number of its instructions.
+    pub instruction_count: u32,
+    /// Operators with overloads, each once.
+    pub operators: Vec<String>,
+    /// Operators with dtypes that this build has no kernel for.
+    pub missing_operators: Vec<String>,
+    /// The backend of each delegate.
+    pub delegates: Vec<String>,
+    /// Bytes of each planned buffer.
+    pub buffers: Vec<u64>,
 }
 
 /// How a program is opened: its data files and the options of its backends.
@@ -78,6 +149,13 @@ impl ProgramBuilder {
         self.load(runtime, loaders, true)
     }
 
+    /// Over the bytes of a file, which are read in place: those of `include_bytes!`, say.
+    pub fn from_static(self, runtime: &Runtime, bytes: &'static [u8]) -> Result<Program> {
+        let mut loaders = Loaders::default();
+        loaders.all.push(unsafe { sys::etude_data_from_memory(bytes.as_ptr().cast(), bytes.len()) });
+        self.load(runtime, loaders, false)
+    }
+
     fn load(self, runtime: &Runtime, mut loaders: Loaders, copy: bool) -> Result<Program> {
         for path in &self.data_files {
             loaders.open(path)?;
@@ -93,7 +171,7 @@ impl ProgramBuilder {
             backend_options: rows.as_ptr(),
             unused_options_warn: false,
             copy,
-            trace: std::ptr::null(),
+            trace: None,
             trace_self: std::ptr::null_mut(),
         };
         let mut program = std::ptr::null_mut();
@@ -143,6 +221,11 @@ impl Program {
         Program::builder().from_bytes(runtime, bytes)
     }
 
+    /// Over the bytes of a file, which are read in place: those of `include_bytes!`, say.
+    pub fn from_static(runtime: &Runtime, bytes: &'static [u8]) -> Result<Program> {
+        Program::builder().from_static(runtime, bytes)
+    }
+
     /// Data files and options first.
     pub fn builder() -> ProgramBuilder {
         ProgramBuilder::default()
@@ -155,37 +238,92 @@ impl Program {
         (0..count).map(|i| unsafe { text_of(sys::etude_program_method_name(program, i)).into_owned() }).collect()
     }
 
-    /// The inputs of a method.
-    pub fn inputs(&self, method: &str) -> Result<Vec<InputInfo>> {
+    fn find(&self, method: &str) -> Result<u32> {
         let name = c_text(method, "the method's name")?;
-        let program = self.inner.program;
         let mut index = 0;
+        let program = self.inner.program;
+        call(|error| unsafe { sys::etude_program_find_method(program, name.as_ptr().cast(), &mut index, error) })?;
+        Ok(index)
+    }
+
+    /// What the program says of a method, which is not loaded for it. [`Status::NotFound`] lists those that exist.
+    pub fn method(&self, name: &str) -> Result<MethodInfo> {
+        let program = self.inner.program;
+        let index = self.find(name)?;
         let mut counts = sys::etude_method_info {
             struct_size: std::mem::size_of::<sys::etude_method_info>() as u32,
             ..Default::default()
         };
-        call(|error| unsafe { sys::etude_program_find_method(program, name.as_ptr().cast(), &mut index, error) })?;
         call(|error| unsafe { sys::etude_program_method_info(program, index, &mut counts, error) })?;
-        (0..counts.input_count)
-            .map(|i| {
-                let mut info: sys::etude_value_info = unsafe { std::mem::zeroed() };
-                info.struct_size = std::mem::size_of::<sys::etude_value_info>() as u32;
-                call(|error| unsafe { sys::etude_program_input_info(program, index, i, &mut info, error) })?;
-                Ok(InputInfo {
-                    scalar_type: (info.tag == sys::VALUE_TENSOR).then(|| ScalarType(info.scalar_type as i8)),
-                    sizes: info.sizes[..info.rank as usize].to_vec(),
+        type Describe = unsafe extern "C" fn(
+            *const sys::etude_program,
+            u32,
+            u32,
+            *mut sys::etude_value_info,
+            *mut sys::etude_error,
+        ) -> sys::etude_status;
+        let values = |count: u32, describe: Describe| -> Result<Vec<ValueInfo>> {
+            (0..count)
+                .map(|i| {
+                    let mut info: sys::etude_value_info = unsafe { std::mem::zeroed() };
+                    info.struct_size = std::mem::size_of::<sys::etude_value_info>() as u32;
+                    call(|error| unsafe { describe(program, index, i, &mut info, error) })?;
+                    Ok(unsafe { ValueInfo::from_c(&info) })
                 })
-            })
-            .collect()
+                .collect()
+        };
+        let mut room = [0 as sys::c_char; 512];
+        let (text, size) = (room.as_mut_ptr(), room.len());
+        let mut info = MethodInfo {
+            name: name.to_owned(),
+            inputs: values(counts.input_count, sys::etude_program_input_info)?,
+            outputs: values(counts.output_count, sys::etude_program_output_info)?,
+            instruction_count: counts.instruction_count,
+            operators: Vec::new(),
+            missing_operators: Vec::new(),
+            delegates: Vec::new(),
+            buffers: Vec::new(),
+        };
+        for i in 0..counts.operator_count {
+            call(|error| unsafe { sys::etude_program_operator_name(program, index, i, text, size, error) })?;
+            info.operators.push(unsafe { text_of(text).into_owned() });
+        }
+        for i in 0.. {
+            match call(|error| unsafe { sys::etude_program_missing_operator(program, index, i, text, size, error) }) {
+                Ok(()) => info.missing_operators.push(unsafe { text_of(text).into_owned() }),
+                Err(error) if error.status() == Status::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+        for i in 0..counts.delegate_count {
+            let mut backend = std::ptr::null();
+            call(|error| unsafe { sys::etude_program_delegate_backend(program, index, i, &mut backend, error) })?;
+            info.delegates.push(unsafe { text_of(backend).into_owned() });
+        }
+        for i in 0..counts.buffer_count {
+            let mut bytes = 0;
+            call(|error| unsafe { sys::etude_program_buffer_size(program, index, i, &mut bytes, error) })?;
+            info.buffers.push(bytes);
+        }
+        Ok(info)
+    }
+
+    /// Bytes that loading and running a method would take, with inputs of the largest sizes.
+    pub fn memory(&self, method: &str) -> Result<Memory> {
+        let index = self.find(method)?;
+        let mut info = Memory { struct_size: std::mem::size_of::<Memory>() as u32, ..Default::default() };
+        let program = self.inner.program;
+        call(|error| unsafe { sys::etude_program_method_memory(program, index, &mut info, error) })?;
+        Ok(info)
     }
 
     /// Load a method.
     pub fn load(&self, name: &str) -> Result<Method> {
-        self.load_with(name, &Options::new())
+        self.load_with(name, MethodSettings::new())
     }
 
-    /// Load a method with options that override, key by key, those of the program.
-    pub fn load_with(&self, name: &str, options: &Options) -> Result<Method> {
-        Method::load(self, name, options)
+    /// Load a method with settings, or with [`Options`] alone, which override, key by key, those of the program.
+    pub fn load_with(&self, name: &str, settings: impl Into<MethodSettings>) -> Result<Method> {
+        Method::load(self, name, &settings.into())
     }
 }

@@ -5,7 +5,7 @@ use etude_sys as sys;
 
 use crate::backend::{self, Backend};
 use crate::error::{c_text, call, text_of, Result};
-use crate::options::{named, OptionValue, Options};
+use crate::options::{named, OptionSchema, OptionValue, Options};
 
 pub(crate) struct Inner(pub(crate) *mut sys::etude_runtime);
 
@@ -77,5 +77,24 @@ impl Runtime {
             sys::etude_runtime_get_option(self.inner.0, name.as_ptr().cast(), &mut item, error)
         })?;
         Ok(unsafe { OptionValue::from_c(item.type_, &item.value) })
+    }
+
+    /// Take a key of a backend back to its default; `None` takes all of them.
+    pub fn reset_options(&self, backend: &str, key: Option<&str>) -> Result<()> {
+        let name = c_text(backend, "the backend's name")?;
+        let key = key.map(|key| c_text(key, "the key")).transpose()?;
+        let key = key.as_ref().map_or(std::ptr::null(), |key| key.as_ptr().cast());
+        call(|error| unsafe { sys::etude_runtime_reset_option(self.inner.0, name.as_ptr().cast(), key, error) })
+    }
+
+    /// The options that a backend understands.
+    pub fn option_schema(&self, backend: &str) -> Result<Vec<OptionSchema>> {
+        let name = c_text(backend, "the backend's name")?;
+        let (mut rows, mut count) = (std::ptr::null(), 0);
+        call(|error| unsafe {
+            sys::etude_runtime_option_schema(self.inner.0, name.as_ptr().cast(), &mut rows, &mut count, error)
+        })?;
+        // backends are never taken out here, so the rows stay
+        Ok((0..count as usize).map(|i| unsafe { OptionSchema::from_c(&*rows.add(i)) }).collect())
     }
 }

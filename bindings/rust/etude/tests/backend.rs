@@ -1,10 +1,10 @@
-//! A backend written in Rust, for a program that has a delegate of its name; and what the safe API promises.
+//! A backend written in Rust, for a program that has a delegate of its name.
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use etude::{
-    Arguments, Backend, Error, ExecuteContext, InitContext, OptionSpec, OptionValue, Options, Program, Result, Runtime,
+    Arguments, Backend, Error, ExecuteContext, InitContext, OptionSpec, OptionValue, Options, Origin, Program, Result, Runtime,
     Status, Value,
 };
 
@@ -74,7 +74,7 @@ fn a_backend_in_rust_runs() {
     assert!(runtime.backends().contains(&"ScaleBackend".to_owned()));
 
     let program = Program::open(&runtime, file("data/backends.pte")).unwrap();
-    let mut scale = program.load_with("scale", &Options::new()).unwrap();
+    let mut scale = program.load("scale").unwrap();
     runtime.set_option("ScaleBackend", "percent", 250i64).unwrap();
     assert_eq!(runtime.option("ScaleBackend", "percent").unwrap(), OptionValue::Int(250));
     {
@@ -83,10 +83,19 @@ fn a_backend_in_rust_runs() {
         assert_eq!(outputs[0].tensor().unwrap().data::<f32>().unwrap(), want);
     }
     // of one method, over the process-wide value
-    let mut other = program.load_with("scale", &Options::new().set("ScaleBackend", "percent", -100i64)).unwrap();
+    let mut other = program.load_with("scale", Options::new().set("ScaleBackend", "percent", -100i64)).unwrap();
     let outputs = other.run(&[Value::tensor(&X, &[2, 3])]).unwrap();
     assert_eq!(outputs[0].tensor().unwrap().data::<f32>().unwrap()[1], 2.0);
     drop(outputs);
+    let why = scale.explain_option("ScaleBackend", "percent").unwrap();
+    assert_eq!((why.value, why.origin), (OptionValue::Int(250), Origin::Process));
+    let why = other.explain_option("ScaleBackend", "percent").unwrap();
+    assert_eq!(why.origin, Origin::Method);
+    assert_eq!(why.layers.len(), 3);
+    assert_eq!(why.layers[0], (Origin::Default, OptionValue::Int(100)));
+    let schema = runtime.option_schema("ScaleBackend").unwrap();
+    assert_eq!((schema.len(), schema[0].range, schema[0].effect_now), (2, Some((-1000, 1000)), true));
+    assert_eq!(schema[1].default, OptionValue::String("fine".into()));
     assert_eq!(handles.load(Ordering::SeqCst), 2);
     drop((program, runtime, scale)); // in any order: `other` still runs
     let outputs = other.run(&[Value::tensor(&X, &[2, 3])]).unwrap();
@@ -102,7 +111,7 @@ fn errors_and_panics_of_a_backend_arrive() {
     let mut runtime = Runtime::new(1).unwrap();
     runtime.register_backend("ScaleBackend", Scale { handles: handles.clone() }).unwrap();
     let program = Program::open(&runtime, file("data/backends.pte")).unwrap();
-    let wrong = program.load_with("scale", &Options::new().set("ScaleBackend", "mood", "bad")).err().unwrap();
+    let wrong = program.load_with("scale", Options::new().set("ScaleBackend", "mood", "bad")).err().unwrap();
     assert_eq!(wrong.status(), Status::DelegateIncompatible);
     assert!(wrong.message().contains("not in the mood"), "{wrong}");
     assert_eq!(handles.load(Ordering::SeqCst), 0);
@@ -116,79 +125,4 @@ fn errors_and_panics_of_a_backend_arrive() {
     assert!(wrong.message().contains("panicked"), "{wrong}");
     runtime.set_option("ScaleBackend", "percent", 100i64).unwrap();
     assert!(scale.run(&[Value::tensor(&X, &[2, 3])]).is_ok());
-}
-
-#[test]
-fn methods_and_programs_go_to_other_threads() {
-    let runtime = Runtime::new(2).unwrap();
-    let program = Program::open(&runtime, file("corpus/add.pte")).unwrap();
-    let threads: Vec<_> = (0..4)
-        .map(|n| {
-            let program = program.clone();
-            std::thread::spawn(move || {
-                let mut add = program.load("forward").unwrap();
-                let y = [n as f32; 6];
-                for _ in 0..100 {
-                    let outputs = add.run(&[Value::tensor(&X, &[2, 3]), Value::tensor(&y, &[2, 3])]).unwrap();
-                    assert_eq!(outputs[0].tensor().unwrap().data::<f32>().unwrap()[2], 3.0 + n as f32);
-                }
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().unwrap();
-    }
-}
-
-#[test]
-fn an_execution_is_cancelled_from_another_thread() {
-    let runtime = Runtime::new(1).unwrap();
-    let program = Program::open(&runtime, file("corpus/add.pte")).unwrap();
-    let mut add = program.load("forward").unwrap();
-    let canceller = add.canceller();
-    std::thread::spawn(move || canceller.cancel()).join().unwrap();
-    let inputs = [Value::tensor(&X, &[2, 3]), Value::tensor(&X, &[2, 3])];
-    assert_eq!(add.run(&inputs).unwrap_err().status(), Status::Cancelled);
-    assert!(add.run(&inputs).is_ok());
-    let canceller = add.canceller();
-    drop(add);
-    canceller.cancel(); // nothing is there any more
-}
-
-#[test]
-fn wrong_inputs_are_refused() {
-    let runtime = Runtime::new(1).unwrap();
-    let program = Program::open(&runtime, file("corpus/add.pte")).unwrap();
-    let mut add = program.load("forward").unwrap();
-    let whole = Value::tensor(&X, &[2, 3]);
-    for (wrong, status) in [
-        (Value::tensor(&X[..5], &[2, 3]), Status::InvalidArgument),
-        (Value::tensor(&X, &[3, usize::MAX]), Status::InvalidArgument),
-        (Value::tensor(&X, &[3, 2]), Status::NotSupported),
-        (Value::tensor(&[1i32; 6], &[2, 3]), Status::InvalidArgument),
-        (Value::Int(1), Status::InvalidType),
-        (Value::String("text"), Status::InvalidType),
-    ] {
-        let error = add.run(&[whole.clone(), wrong.clone()]).unwrap_err();
-        assert_eq!(error.status(), status, "{wrong:?}: {error}");
-    }
-    let outputs = add.run(&[whole.clone(), whole]).unwrap();
-    assert_eq!(outputs[0].int().unwrap_err().status(), Status::InvalidType);
-    assert_eq!(outputs[0].tensor().unwrap().data::<i64>().unwrap_err().status(), Status::InvalidType);
-}
-
-#[test]
-fn methods_that_share_state_take_turns() {
-    let runtime = Runtime::new(1).unwrap();
-    let program = Program::open(&runtime, file("corpus/shared_state.pte")).unwrap();
-    let (mut put, mut get) = (program.load("put").unwrap(), program.load("get").unwrap());
-    assert!(put.memory().shared > 0 && get.memory().shared > 0);
-    let at = [2i64];
-    let to_put = [Value::tensor(&[1.0f32, 2.0, 3.0], &[1, 3]), Value::tensor(&at, &[1])];
-    let to_get = [Value::tensor(&at, &[1])];
-    let first = put.run(&to_put).unwrap();
-    assert_eq!(get.run(&to_get).unwrap_err().status(), Status::InvalidState);
-    assert_eq!(get.reset_state().unwrap_err().status(), Status::InvalidState);
-    drop(first);
-    assert!(get.run(&to_get).is_ok());
 }
