@@ -53,25 +53,37 @@ export class Program {
 }
 Program.prototype[Symbol.dispose ?? Symbol.for("Symbol.dispose")] = Program.prototype.dispose;
 
-/** Where the bytes of a source lie in memory of the module, `{ptr, size}`: they go there piece by piece, without a copy in between. */
+/**
+ * Where the bytes of a source lie in memory of the module, `{ptr, size}`: they go there piece by piece, without a copy in between.
+ * What goes beyond the likely size waits outside, since this memory never shrinks.
+ */
 async function keep(instance, source, kept) {
   const { size: likely, pieces } = await openSource(source);
-  let [ptr, room, used] = [0, 0, 0];
-  const fit = (size) => {
-    const larger = instance.alloc(size);
-    kept.add(larger);
-    instance.bytes.copyWithin(larger, ptr, ptr + used);
-    if (ptr !== 0) instance.free(ptr);
-    kept.delete(ptr);
-    [ptr, room] = [larger, size];
+  const take = (size) => {
+    const ptr = instance.alloc(Math.max(size, 1));
+    kept.add(ptr);
+    return ptr;
   };
-  fit(Math.max(likely, 1));
+  const first = take(likely);
+  const rest = [];
+  let [used, size] = [0, 0];
   for await (const piece of pieces) {
-    if (used + piece.length > room) fit(Math.max(used + piece.length, Math.ceil(1.5 * room)));
+    const fits = rest.length === 0 && used + piece.length <= likely;
+    if (fits) instance.bytes.set(piece, first + used);
+    else rest.push(piece.slice());
+    used += fits ? piece.length : 0;
+    size += piece.length;
+  }
+  if (rest.length === 0) return { ptr: first, size };
+  const ptr = take(size);
+  instance.bytes.copyWithin(ptr, first, first + used);
+  for (const piece of rest) {
     instance.bytes.set(piece, ptr + used);
     used += piece.length;
   }
-  return { ptr, size: used };
+  kept.delete(first);
+  instance.free(first);
+  return { ptr, size };
 }
 
 /** Programs and their external data, all or none of them. */

@@ -3,7 +3,7 @@
 // FOLDER has etude (its tarball installed), esbuild, vite and typescript in node_modules. OUT gets a page for each, whose title becomes
 // what add.pte gives, for browser.py; the program for Node is run here, from ES modules and CommonJS, whole and bundled.
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -61,6 +61,17 @@ attempt("vite, build", () => {
   file("site/index.html", page("vite", "/main.js"));
   file("site/main.js", `import { load } from "etude"; ${shown('"add.pte"')}`);
   run(path.join(tool("vite"), "bin/vite.js"), "build", "site", "--base", "./", "--outDir", path.join(out, "vite"), "--emptyOutDir");
+});
+attempt("vite, the README's worker", () => {
+  const readme = readFileSync(path.join(tool("etude"), "README.md"), "utf8");
+  const [, onPage, inWorker] = /```js\n\/\/ page\.js\n([^`]*)\n\/\/ worker\.js\n([^`]*)```/.exec(readme);
+  mkdirSync(path.join(folder, "threads/public"), { recursive: true });
+  cpSync(add, path.join(folder, "threads/public/add.pte"));
+  file("threads/index.html", page("worker", "/page.js"));
+  file("threads/worker.js", inWorker);
+  const given = onPage.replace('"model.pte"', 'String(new URL("add.pte", location.href))').replace("[new Float32Array(6)]", "[new Float32Array(6).fill(1), new Float32Array(6).fill(2)]");
+  file("threads/page.js", given.replace("console.log(data)", "{ document.title = JSON.stringify([[...data.slice(0, 3)], [...data.slice(3)]]); }"));
+  run(path.join(tool("vite"), "bin/vite.js"), "build", "threads", "--base", "./", "--outDir", path.join(out, "worker"), "--emptyOutDir");
 });
 attempt("esbuild, file beside", () => {
   const source = file("beside.js", `import { compile, load, Runtime } from "etude"; import wasm from "etude/etude.wasm";

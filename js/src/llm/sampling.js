@@ -35,39 +35,65 @@ export function randomOf(seed) {
   };
 }
 
-function penalise(logits, seen, penalty) {
-  const scores = Float64Array.from(logits);
-  if (penalty !== 1) for (const id of new Set(seen)) if (id < scores.length) scores[id] = scores[id] > 0 ? scores[id] / penalty : scores[id] * penalty;
-  return scores;
+/** The largest logit's place. */
+function likeliest(scores) {
+  let best = 0;
+  for (let i = 1; i < scores.length; i++) if (scores[i] > scores[best]) best = i;
+  return best;
 }
 
-/** Candidates, likeliest first. `scores` have 0 as their largest. */
-function candidates(scores, { topK, topP, minP }) {
-  let order = [...scores.keys()];
-  if (topK === 0 && topP === 1 && minP === 0) return order;
-  order.sort((a, b) => scores[b] - scores[a] || a - b);
-  if (topK > 0) order = order.slice(0, topK);
-  const weights = order.map((id) => Math.exp(scores[id]));
-  if (minP > 0) order = order.slice(0, Math.max(1, weights.filter((weight) => weight >= minP).length));
-  if (topP === 1) return order;
-  let left = topP * order.reduce((sum, _, i) => sum + weights[i], 0);
-  const last = order.findIndex((_, i) => (left -= weights[i]) <= 0);
-  return last < 0 ? order : order.slice(0, last + 1);
+function check(logits) {
+  let usable = false;
+  for (const value of logits) {
+    if (Number.isNaN(value)) usable = undefined;
+    if (usable === undefined) break;
+    usable ||= Number.isFinite(value);
+  }
+  if (usable) return;
+  throw errorOf("InvalidState", "the model gives no usable logits: its weights or its caches are damaged, or half precision is too little for it");
+}
+
+/** The candidates among `weights`, of which the likeliest one's is 1: the likeliest first. */
+function candidates(weights, { topK, topP, minP }) {
+  let sum = 0;
+  for (const weight of weights) sum += weight;
+  // what cannot be among them is not sorted: what is below the k-th, and what topP leaves out, which weighs less than its share together
+  const kth = topK > 0 && topK < weights.length ? weights.slice().sort()[weights.length - topK] : 0;
+  const least = Math.max(minP, kth, topK === 0 && topP < 1 ? ((1 - topP) * sum) / weights.length : 0);
+  let ids = [];
+  for (let id = 0; id < weights.length; id++) if (weights[id] >= least) ids.push(id);
+  ids.sort((a, b) => weights[b] - weights[a] || a - b);
+  if (topK > 0) ids = ids.slice(0, topK);
+  if (topP === 1) return ids;
+  // the share is one of what topK and minP leave
+  let left = topP * (topK > 0 || minP > 0 ? ids.reduce((all, id) => all + weights[id], 0) : sum);
+  const last = ids.findIndex((id) => (left -= weights[id]) <= 0);
+  return last < 0 ? ids : ids.slice(0, last + 1);
+}
+
+/** One of `ids`, or of all where they are undefined: each as often as its weight says. */
+function draw(ids, weights, random) {
+  const count = ids?.length ?? weights.length;
+  const idAt = (i) => (ids === undefined ? i : ids[i]);
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += weights[idAt(i)];
+  let place = random() * sum;
+  for (let i = 0; i < count; i++) if ((place -= weights[idAt(i)]) < 0) return idAt(i);
+  return undefined; // of rounding
 }
 
 /** The next token after `seen`. */
 export function choose(logits, seen, sampling, random) {
-  if (logits.some(Number.isNaN) || !logits.some(Number.isFinite)) {
-    throw errorOf("InvalidState", "the model gives no usable logits: its weights or its caches are damaged, or half precision is too little for it");
-  }
-  const scores = penalise(logits, seen, sampling.repetitionPenalty);
-  const best = scores.reduce((at, score, i) => (score > scores[at] ? i : at), 0);
-  if (sampling.temperature === 0) return best;
+  const { temperature, repetitionPenalty: penalty } = sampling;
+  check(logits);
+  const scores = Float64Array.from(logits);
+  if (penalty !== 1) for (const id of new Set(seen)) if (id < scores.length) scores[id] = scores[id] > 0 ? scores[id] / penalty : scores[id] * penalty;
+  const best = likeliest(scores);
+  if (temperature === 0) return best;
   const most = scores[best];
-  const scaled = scores.map((score) => (score - most) / sampling.temperature);
-  const ids = candidates(scaled, sampling);
-  const weights = ids.map((id) => Math.exp(scaled[id]));
-  let place = random() * weights.reduce((a, b) => a + b, 0);
-  const found = weights.findIndex((weight) => (place -= weight) < 0);
-  return ids[found < 0 ? ids.length - 1 : found];
+  const weights = scores; // in its place
+  for (let i = 0; i < weights.length; i++) weights[i] = Math.exp((scores[i] - most) / temperature);
+  const { topK, topP, minP } = sampling;
+  const isOpen = topK === 0 && topP === 1 && minP === 0;
+  return draw(isOpen ? undefined : candidates(weights, sampling), weights, random) ?? best;
 }
