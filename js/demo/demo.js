@@ -116,6 +116,7 @@ function showInstructions(info) {
     row.dataset.index = i;
     return row;
   });
+  find("#instructions table").hidden = rows.length === 0;
   find("#instructions tbody").replaceChildren(...rows);
   find("#instructions h2").textContent = `Instructions (${rows.length})`;
 }

@@ -178,7 +178,8 @@ function fixedInput(info) {
  * file there. `changed` is called after each change, with what is to be done before it counts.
  */
 export function makeInput(info, index, changed) {
-  const head = element("h3", { id: `input-${index}` }, `input ${index}`, element("code", { textContent: info.kind === "tensor" ? tensorText(info) : info.kind }));
+  const told = { tensor: () => tensorText(info), none: () => "number or None" }[info.kind]?.() ?? info.kind;
+  const head = element("h3", { id: `input-${index}` }, `input ${index}`, element("code", { textContent: told }));
   const kind = info.kind === "tensor" ? tensorInput : info.value === undefined ? openInput : fixedInput;
   const { body, value, take, isPicture = false } = kind(info, index, changed);
   const box = element("div", { className: "item", role: "group", "aria-labelledby": `input-${index}` }, head, ...body);

@@ -29,6 +29,7 @@ export function drawPlan(canvas, note, method, light) {
   const { buffers } = method;
   const starts = buffers.map((_, i) => buffers.slice(0, i).reduce((a, b) => a + b, 0));
   const total = buffers.reduce((a, b) => a + b, 0);
+  canvas.hidden = total === 0;
   const steps = method.instructions.length + 2; // before the first, and after the last
   const scale = devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
@@ -63,7 +64,7 @@ export function drawPlan(canvas, note, method, light) {
     }
   };
   const sum = blocks.reduce((a, block) => a + block.nbytes, 0);
-  const summary = total === 0 ? "Nothing is planned: the backend has memory of its own." : `${bytes(total)} hold tensors of ${bytes(sum)}: green goes in, orange comes out.`;
+  const summary = total === 0 ? (method.delegates.length > 0 ? "Nothing is planned: the backend has memory of its own." : "Nothing is planned.") : `${bytes(total)} hold tensors of ${bytes(sum)}: green goes in, orange comes out.`;
   const show = (lit) => {
     draw(lit);
     note.textContent = lit

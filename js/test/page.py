@@ -91,7 +91,7 @@ class PageTest:
         return str(self.browser.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
 
     def after(self, act: Callable[[], None]) -> str:
-        """The outputs after an act, or the trouble that it made."""
+        """The outputs after an act that runs the method, or the trouble that it made."""
         self.browser.evaluate(
             "document.querySelector('#outputs .list').replaceChildren(); document.querySelector('#trouble').hidden = true"
         )
@@ -159,7 +159,7 @@ class PageTest:
         self.open(CORPUS / "add.pte")
         want = "0.5  1.5  2.5  3.5  4.5  5.5"
         problems = []
-        self.browser.drop([self.folder / "in1.npy"], "#inputs .item:nth-child(2)")
+        self.after(lambda: self.browser.drop([self.folder / "in1.npy"], "#inputs .item:nth-child(2)"))
         got = self.after(lambda: self.browser.drop([self.folder / "in0.npy"], "#inputs .item:nth-child(1)"))
         problems += [f"dropped on inputs: {got}"] * (got != want)
         self.open(CORPUS / "add.pte")
@@ -195,18 +195,18 @@ class PageTest:
             if len(shown) < min(array.size, 64) or not np.allclose(shown, want, atol=2e-3):
                 problems.append(f"{what}: {got[:90]}, expected {want[:9]}")
 
-        self.browser.choose("#inputs select[aria-label^=values]", "0 … 1")
+        self.after(lambda: self.browser.choose("#inputs select[aria-label^=values]", "0 … 1"))
         got = self.after(lambda: self.browser.drop([self.folder / "colours.png"], "#inputs .item"))
         expect("NHWC", colours[None] / 255, got)
         got = self.after(lambda: self.browser.choose("#inputs select[aria-label^=values]", "ImageNet"))
         expect("ImageNet", (colours[None] / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225], got)
-        self.browser.choose("#inputs select[aria-label^=values]", "(v − mean) / deviation")
-        self.browser.type("#inputs input[aria-label^=mean]", "0.5")
+        self.after(lambda: self.browser.choose("#inputs select[aria-label^=values]", "(v − mean) / deviation"))
+        self.after(lambda: self.browser.type("#inputs input[aria-label^=mean]", "0.5"))
         got = self.after(lambda: self.browser.type("#inputs input[aria-label^=deviation]", "0.5, 0.25, 1"))
         expect("own mean", (colours[None] / 255 - 0.5) / [0.5, 0.25, 1], got)
         got = self.after(lambda: self.browser.type("#inputs input[aria-label^=deviation]", "a"))
         problems += [got] * ("the deviation 'a' is typed: write a number" not in got)
-        self.browser.choose("#inputs select[aria-label^=values]", "0 … 1")
+        self.after(lambda: self.browser.choose("#inputs select[aria-label^=values]", "0 … 1"))
         self.after(lambda: self.browser.drop([self.folder / "wide.png"], "#inputs .item"))
         got = self.after(lambda: self.browser.choose("#inputs select[aria-label^='how the picture']", "whole, with bars"))
         bars = np.zeros((1, 4, 6, 3))
@@ -222,7 +222,7 @@ class PageTest:
         names = self.browser.evaluate("[...document.querySelector('#inputs select[aria-label^=layout]').options].map((o) => o.text).join()")
         problems += [f"layouts {names}"] * (names != "NCHW,NHWC")
         for layout, shape in {"NCHW": (3, 5, 3), "NHWC": (3, 5, 3)}.items():
-            self.browser.choose("#inputs select[aria-label^=values]", "0 … 1")
+            self.after(lambda: self.browser.choose("#inputs select[aria-label^=values]", "0 … 1"))
             self.after(lambda: self.browser.drop([self.folder / "red.png"], "#inputs .item"))
             got = self.after(lambda layout=layout: self.browser.choose("#inputs select[aria-label^=layout]", layout))
             red = np.zeros(shape)
@@ -237,7 +237,8 @@ class PageTest:
         problems = []
         case = np.load(CORPUS / "scalar_input_symbolic.npz")
         self.browser.choose("#inputs .item:nth-child(1) select", "numbers")
-        self.browser.type("#inputs .item:nth-child(1) textarea[aria-label^=numbers]", str(case["forward__in0"].tolist()))
+        numbers = str(case["forward__in0"].tolist())
+        self.after(lambda: self.browser.type("#inputs .item:nth-child(1) textarea[aria-label^=numbers]", numbers))
         golden = "; ".join(f"{v:.4g}" for name in ("out0", "out1") for v in case[f"forward__{name}"])
         given = str(case["forward__in1"])
         for typed, pattern in [
@@ -251,7 +252,9 @@ class PageTest:
         got = self.after(lambda: self.browser.click("#methods button:nth-child(6)"))
         problems += [got] * (got != "text; 7; 0.5; true; None")
         shown = self.text("#inputs .list")
-        problems += [shown] * (not all(part in shown for part in ('"text"', "7", "0.5", "true", "fixed when the program was exported")))
+        problems += [shown] * (
+            not all(part in shown for part in ('"text"', "7", "0.5", "true", "number or None", "fixed when the program was exported"))
+        )
         got = self.after(lambda: self.browser.click("#methods button:nth-child(5)"))
         problems += [got] * (not re.fullmatch(r"-?[\d.]+[+-][\d.]+i  -?[\d.]+[+-][\d.]+i", got))
         self.browser.choose("#inputs select", "numbers")
