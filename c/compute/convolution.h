@@ -48,6 +48,7 @@ typedef struct etude_weights {
   const float *scales; /* S8: input scale * weight scale / output scale; QD8: weight scale; one for each out channel */
   const uint16_t *block_scales; /* QB4: bfloat16 [out channels][in_channels / block] */
   int32_t x_zero;               /* S8: zero point of the input */
+  const float *factors;         /* F32: by which each out channel is multiplied, but not its bias; NULL = 1 */
 } etude_weights;
 
 /* How a row (or an image) was quantised: real = (q - zero) * scale. */

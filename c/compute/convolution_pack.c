@@ -19,6 +19,8 @@ static float bias_float(const packer *p, size_t out) {
   return p->w->bias == NULL ? 0.0f : ((const float *)p->w->bias)[out];
 }
 
+static float factor_float(const packer *p, size_t out) { return p->w->factors == NULL ? 1.0f : p->w->factors[out]; }
+
 /* An output that a panel has columns for but the convolution doesn't is all zeros. */
 static int8_t weight_s8(const packer *p, size_t out, size_t tap, size_t in) {
   return ((const int8_t *)p->w->data)[etude_weight_place(p->c, p->w, out, tap, in)];
@@ -136,6 +138,20 @@ static void put_head_qd8(const packer *p, char **to, const etude_convolution_pha
   }
 }
 
+/* Multiply the columns of a panel, `lines` weights long, by their factors. */
+static void scale_panel(const packer *p, float *w, size_t lines, size_t out, size_t cols, size_t width) {
+  enum { TOGETHER = 64 };
+  float factors[TOGETHER];
+  for (size_t first = 0; first < cols; first += TOGETHER) {
+    const size_t count = cols - first < TOGETHER ? cols - first : TOGETHER;
+    for (size_t j = 0; j < count; ++j) factors[j] = factor_float(p, out + first + j);
+    for (size_t k = 0; k < lines; ++k) {
+      float *line = w + k * width + first;
+      for (size_t j = 0; j < count; ++j) line[j] *= factors[j];
+    }
+  }
+}
+
 static void pack_panel_f32(const packer *p, char *to, const etude_convolution_phase *phase, size_t out, size_t cols,
                            size_t width) {
   taps t = {p, *phase, 0, 0};
@@ -143,14 +159,18 @@ static void pack_panel_f32(const packer *p, char *to, const etude_convolution_ph
     const float bias = j < cols ? bias_float(p, out + j) : 0.0f;
     put(&to, &bias, sizeof bias);
   }
+  float *first = (float *)(void *)to;
+  size_t lines = 0;
   if (has_inner_taps(p, width)) {
     put_inner_taps(p, to, out, cols, width);
-    return;
+    lines = p->w->in_stride * p->c->in_channels;
+  } else {
+    for (bool more = next_tap(&t, true); more; more = next_tap(&t, false), lines += p->c->in_channels) {
+      const size_t tap = (size_t)t.ky * p->c->kernel_width + t.kx;
+      put_f32(p, &to, out, cols, width, tap);
+    }
   }
-  for (bool more = next_tap(&t, true); more; more = next_tap(&t, false)) {
-    const size_t tap = (size_t)t.ky * p->c->kernel_width + t.kx;
-    put_f32(p, &to, out, cols, width, tap);
-  }
+  if (p->w->factors != NULL) scale_panel(p, first, lines, out, cols, width);
 }
 
 static void pack_panel_s8(const packer *p, char *to, const etude_convolution_phase *phase, size_t out, size_t cols,
@@ -278,7 +298,8 @@ static void pack_depthwise(const packer *p, char *to, size_t first, size_t end) 
           if (floats) {
             const float *from = (const float *)p->w->data;
             const float value = j < cols ? from[etude_weight_place(c, p->w, out + j, tap, 0)] : 0.0f;
-            put(&to, &value, sizeof value);
+            const float scaled = j < cols ? value * factor_float(p, out + j) : 0.0f;
+            put(&to, &scaled, sizeof scaled);
           } else {
             const int8_t value = j < cols ? weight_s8(p, out + j, tap, 0) : 0;
             put(&to, &value, 1);

@@ -73,6 +73,7 @@ void etude_winograd_pack_panel(const etude_convolution *c, const etude_convoluti
         const float *from = (const float *)weights->data;
         for (uint32_t tap = 0; tap < 9; ++tap) {
           kernels[tap][j] = from[etude_weight_place(c, weights, first + start + j, tap, i)];
+          if (weights->factors != NULL) kernels[tap][j] *= weights->factors[first + start + j];
         }
       }
       etude_winograd_weights(s.m, all, (const float (*)[ETUDE_WINOGRAD_KERNELS])kernels);

@@ -126,11 +126,11 @@ static void build_instructions(etude_builder *b) {
 static etude_status missing_operators(const etude_builder *b) {
   etude_plan *plan = b->plan;
   char text[2 * ETUDE_OPERATOR_NAME_SIZE];
-  if (!etude_plan_missing_operator(plan, 0, text, sizeof text)) return ETUDE_OK;
+  if (!etude_plan_missing_operator(plan, b->method->operators, 0, text, sizeof text)) return ETUDE_OK;
   etude_error_set(plan->error, ETUDE_OPERATOR_MISSING,
                   "operators are needed that this runtime does not have, or not for these types");
   bool room = etude_error_append(plan->error, ":");
-  for (uint32_t i = 0; room && etude_plan_missing_operator(plan, i, text, sizeof text); ++i) {
+  for (uint32_t i = 0; room && etude_plan_missing_operator(plan, b->method->operators, i, text, sizeof text); ++i) {
     room = etude_error_append(plan->error, "\n  %s", text);
   }
   return ETUDE_OPERATOR_MISSING;

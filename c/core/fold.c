@@ -6,10 +6,14 @@
 #include "fuse.h"
 #include "method.h"
 #include "scratch.h"
+#include "work.h"
 
 #ifndef ETUDE_NO_FOLDING
 /* Bytes that may be read and written for each that may be kept: instructions in a file may all read the same constant. */
 #define WORK_FACTOR 16u
+/* Results of so many bytes are computed when the method is used first; smaller ones at load, where kernels that prepare may
+   read them. */
+#define LATE_BYTES 8192u
 
 /* Results of one call, or what one prepared, behind this header. */
 typedef struct etude_folded {
@@ -69,7 +73,7 @@ static void mark_instruction(fold *f, const etude_instruction *instruction) {
 static bool is_constant(fold *f, const etude_value *value, bool early) {
   if (value == NULL) return true;
   if (value->tag == ETUDE_VALUE_TENSOR) {
-    return (value->as.tensor->flags & ETUDE_TENSOR_CONSTANT) != 0 ||
+    return (value->as.tensor->flags & (ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_LATE)) != 0 ||
            (early && f->maker[value->as.tensor - f->a->method->tensors] != 0);
   }
   if (f->written[value - f->a->method->values] != 0) return false;
@@ -208,15 +212,63 @@ static const etude_value *result_at(const etude_value *last, uint32_t index) {
   return etude_is_list(last) ? last->as.items[index] : last;
 }
 
+/* May the call run when the method is used first? If it has one result, which no view lies over, of what is in the file. */
+static bool may_wait(const fold *f, const etude_instruction *call, uint64_t size) {
+  const uint32_t count = call->arg_count;
+  const etude_span *result = etude_span_of(f->a, call->args[count - 1]);
+  if (size < LATE_BYTES || result == NULL ||
+      f->maker[result - f->a->spans] != (uint32_t)(call - f->a->method->instructions) + 1)
+    return false;
+  for (uint32_t i = 0; i + 1 < count; ++i) {
+    const etude_span *s = etude_span_of(f->a, call->args[i]);
+    if (s == result) continue;
+    if (etude_is_list(call->args[i]) || (s != NULL && f->of[s - f->a->spans] != NULL)) return false;
+  }
+  return true;
+}
+
+/* Run a call that was to wait. */
+static etude_status run_late(etude_method *method, etude_instruction *call, etude_error *error) {
+  etude_tensor *tensor = call->args[call->arg_count - 1]->as.tensor;
+  tensor->flags &= (uint16_t)~(uint32_t)(ETUDE_TENSOR_READONLY | ETUDE_TENSOR_LATE);
+  etude_status status = etude_call_kernel(method, call, error); /* a view copies, as the result has its memory */
+  etude_scratch_reset(method);
+  if (status == ETUDE_OK && etude_work_is_over(method)) status = etude_work_add(method, 0, error);
+  call->late = status != ETUDE_OK;
+  tensor->flags |= (uint16_t)(ETUDE_TENSOR_READONLY | (call->late ? ETUDE_TENSOR_LATE : ETUDE_TENSOR_CONSTANT));
+  return status;
+}
+
+static bool make_now(const fold *f, const etude_value *value) {
+  const etude_span *s = etude_span_of(f->a, value);
+  if (s == NULL || (etude_span_tensor(f->a, s)->flags & ETUDE_TENSOR_LATE) == 0) return true;
+  etude_method *method = f->a->method;
+  return run_late(method, &method->instructions[f->maker[s - f->a->spans] - 1], NULL) == ETUDE_OK;
+}
+
+static bool make_arguments(fold *f, const etude_instruction *call) {
+  for (uint32_t i = 0; i + 1 < call->arg_count; ++i) {
+    const etude_value *value = call->args[i];
+    if (!make_now(f, value)) return false;
+    for (uint32_t j = 0; etude_is_list(value) && j < value->count; ++j, --f->a->steps) {
+      if (f->a->steps == 0 || !make_now(f, value->as.items[j])) return false;
+    }
+  }
+  return true;
+}
+
 static void run(fold *f, etude_instruction *call, uint64_t size) {
   etude_method *method = f->a->method;
   const etude_value *last = call->args[call->arg_count - 1];
   const uint32_t results = etude_is_list(last) ? last->count : 1;
+  const bool late = may_wait(f, call, size);
+  etude_status status = ETUDE_OK;
+  if (!late && !make_arguments(f, call)) return;
   etude_folded *block = etude_alloc_block(&method->allocator, HEAD + size, NULL);
   if (block == NULL) return;
   uint8_t *at = (uint8_t *)block + HEAD;
   for (uint32_t i = 0; i < results; ++i) at = give(f, result_at(last, i), at);
-  const etude_status status = etude_call_kernel(method, call, NULL);
+  if (!late) status = etude_call_kernel(method, call, NULL);
   etude_scratch_reset(method);
   if (status != ETUDE_OK) {
     for (uint32_t i = 0; i < results; ++i) (void)give(f, result_at(last, i), NULL);
@@ -230,8 +282,24 @@ static void run(fold *f, etude_instruction *call, uint64_t size) {
   method->folded = block;
   method->constant_left -= size;
   call->folded = true;
+  call->late = late;
   at = (uint8_t *)block + HEAD;
   for (uint32_t i = 0; i < results; ++i) at = keep(f, result_at(last, i), block, at);
+  if (!late) return;
+  method->late = true;
+  last->as.tensor->flags ^= ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_LATE;
+}
+
+etude_status etude_fold_finish(etude_method *method, etude_error *error) {
+  if (!method->late) return ETUDE_OK;
+  for (uint32_t i = 0; i < method->instruction_count; ++i) {
+    if (!method->instructions[i].late) continue;
+    method->position = i;
+    ETUDE_TRY(etude_work_add(method, etude_work_of(&method->instructions[i]), error));
+    ETUDE_TRY(run_late(method, &method->instructions[i], error));
+  }
+  method->late = false;
+  return ETUDE_OK;
 }
 
 /* Does a call read its argument `index`, or does what it prepared stand for that? */
@@ -286,6 +354,7 @@ static void sweep(fold *f) {
   }
   for (uint32_t i = 0; i < method->tensor_count; ++i) {
     if (f->of[i] == NULL || f->of[i]->needed) continue;
+    if (f->maker[i] != 0) method->instructions[f->maker[i] - 1].late = false; /* nobody will read it */
     method->tensors[i].data = NULL;
     f->of[i] = NULL;
   }
@@ -487,14 +556,14 @@ static void fold_all(fold *f) {
   sweep(f);
 }
 
-etude_status etude_fold(etude_analysis *a) {
-  etude_method *method = a->method;
+etude_status etude_fold(etude_method *method) {
+  etude_analysis *a = method->analysis;
   const uint64_t limit = method->constant_left;
   fold f;
+  if (limit == 0 || a == NULL || a->steps == 0) return ETUDE_OK;
   memset(&f, 0, sizeof f);
   f.a = a;
   f.work = limit > UINT64_MAX / WORK_FACTOR ? UINT64_MAX : limit * WORK_FACTOR;
-  if (limit == 0) return ETUDE_OK;
   const size_t tensors = method->tensor_count;
   const size_t size =
       tensors * (sizeof *f.of + sizeof *f.maker + sizeof *f.views + sizeof *f.read) + method->value_count;

@@ -2,6 +2,7 @@
 #include "alias.h"
 #include "checked.h"
 #include "deps.h"
+#include "fold.h"
 #include "method.h"
 #include "scratch.h"
 #include "trace.h"
@@ -392,6 +393,22 @@ static etude_status check_inputs_set(const etude_method *method, etude_error *er
   return ETUDE_OK;
 }
 
+/* What never changes is computed before the first execution. */
+static etude_status finish_loading(etude_method *method, etude_error *error) {
+#ifndef ETUDE_NO_FOLDING
+  if (!method->late) return ETUDE_OK;
+  etude_work_begin(method);
+  etude_error_clear(error);
+  const etude_status status = etude_fold_finish(method, error);
+  const etude_status told = status == ETUDE_OK ? ETUDE_OK : instruction_error(method, status, error);
+  method->position = 0;
+  return told;
+#else
+  (void)method, (void)error;
+  return ETUDE_OK;
+#endif
+}
+
 /* Inputs whose memory is about to be overwritten count once only, and views of the last execution end: what they
    pointed at may be gone. */
 static void begin(etude_method *method) {
@@ -422,6 +439,7 @@ static etude_status limit_error(const etude_method *method, etude_error *error) 
 etude_status etude_method_execute(etude_method *method, etude_error *error) {
   ETUDE_TRY(at_start(method, error));
   ETUDE_TRY(check_inputs_set(method, error));
+  ETUDE_TRY(finish_loading(method, error));
   begin(method);
   etude_status status = ETUDE_OK;
   uint64_t left = method->instruction_limit;
@@ -440,6 +458,7 @@ etude_status etude_method_step(etude_method *method, etude_error *error) {
   }
   if (method->position == 0) {
     ETUDE_TRY(check_inputs_set(method, error));
+    ETUDE_TRY(finish_loading(method, error));
     begin(method);
   }
   etude_work_go_on(method);

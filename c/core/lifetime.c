@@ -8,7 +8,6 @@
 #include "alias.h"
 #include "checked.h"
 #include "deps.h"
-#include "fold.h"
 #include "segment.h"
 
 /* More tensors or inputs than this are not analysed, nor plans that take too many steps: inputs must then be set before
@@ -28,8 +27,16 @@ etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   return ETUDE_OK;
 }
 #else
+#ifndef ETUDE_NO_FOLDING
+enum { KEPT_BYTES = sizeof(etude_analysis) }; /* in front of the spans: it is needed again to fold */
+#else
+enum { KEPT_BYTES = 0 };
+#endif
+
 uint64_t etude_analysis_size(const etude_plan_counts *counts) {
-  return counts->tensors > MOST_TENSORS ? 0 : (uint64_t)counts->tensors * sizeof(etude_span);
+  return counts->tensors > MOST_TENSORS
+             ? 0
+             : (uint64_t)counts->tensors * sizeof(etude_span) + (counts->tensors > 0 ? KEPT_BYTES : 0);
 }
 
 /* What an instruction does with an argument. A delegate does not say: it reads what has been defined before. */
@@ -134,7 +141,7 @@ static void collect(etude_analysis *a, etude_plan *plan) {
   uint32_t next = 0;
   for (uint32_t i = 0; i < a->method->value_count; ++i) {
     etude_plan_tensor tensor;
-    if (!etude_plan_find_tensor(plan, i, &tensor)) continue;
+    if (!etude_plan_find_place(plan, i, &method->tensors[next], &tensor)) continue;
     etude_span *s = &a->spans[next++];
     s->offset = tensor.buffer_offset;
     s->size = tensor.nbytes;
@@ -308,10 +315,29 @@ static etude_status judge(etude_analysis *a, etude_plan *plan) {
   }
   if (!ETUDE_CHECKS || a->steps == 0) return not_analysed(method);
   ETUDE_TRY(check_overlaps(a));
-  if (a->steps == 0) return not_analysed(method);
-  return etude_fold(a);
+  return a->steps == 0 ? not_analysed(method) : ETUDE_OK;
 }
 
+#ifndef ETUDE_NO_FOLDING
+etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
+  const etude_analysis begun = {method, plan, NULL, NULL, 0, etude_program_steps(plan->program), 0, false, false};
+  etude_analysis_end(method);
+  if (method->tensor_count == 0) return ETUDE_OK;
+  if (method->tensor_count > MOST_TENSORS || method->input_count > MOST_TENSORS) return not_analysed(method);
+  etude_analysis *a =
+      etude_alloc_zeros(&method->allocator, KEPT_BYTES + method->tensor_count * sizeof(etude_span), plan->error);
+  if (a == NULL) return ETUDE_OUT_OF_MEMORY;
+  *a = begun;
+  a->spans = (etude_span *)(void *)(a + 1);
+  method->analysis = a;
+  return judge(a, plan);
+}
+
+void etude_analysis_end(etude_method *method) {
+  etude_release(&method->allocator, method->analysis, KEPT_BYTES + method->tensor_count * sizeof(etude_span));
+  method->analysis = NULL;
+}
+#else
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   const size_t size = method->tensor_count * sizeof(etude_span);
   etude_analysis a = {method, plan, NULL, NULL, 0, etude_program_steps(plan->program), 0, false, false};
@@ -323,4 +349,5 @@ etude_status etude_method_analyse(etude_method *method, etude_plan *plan) {
   etude_release(&method->allocator, a.spans, size);
   return status;
 }
+#endif
 #endif

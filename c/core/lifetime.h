@@ -13,4 +13,11 @@ uint64_t etude_analysis_size(const etude_plan_counts *counts);
  */
 etude_status etude_method_analyse(etude_method *method, etude_plan *plan);
 
+/* What was found is kept until then, to be folded by: `analysis` of the method. */
+#ifndef ETUDE_NO_FOLDING
+void etude_analysis_end(etude_method *method);
+#else
+static inline void etude_analysis_end(etude_method *method) { (void)method; }
+#endif
+
 #endif /* ETUDE_CORE_LIFETIME_H_ */

@@ -285,7 +285,7 @@ etude_status etude_program_missing_operator(const etude_program *program, uint32
   etude_plan plan;
   etude_plan_counts counts;
   ETUDE_TRY(open_checked(program, method, &plan, &counts, error));
-  if (etude_plan_missing_operator(&plan, index, out_text, size)) return ETUDE_OK;
+  if (etude_plan_missing_operator(&plan, NULL, index, out_text, size)) return ETUDE_OK;
   return etude_error_set(error, ETUDE_NOT_FOUND, "no more operators are missing");
 }
 #endif

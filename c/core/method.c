@@ -154,7 +154,7 @@ static etude_status place_planned(etude_method *method, etude_plan *plan, const 
   etude_tensor *next = method->tensors;
   for (uint32_t i = 0; i < method->value_count; ++i) {
     etude_plan_tensor from;
-    if (!etude_plan_find_tensor(plan, i, &from)) continue;
+    if (!etude_plan_find_place(plan, i, next, &from)) continue;
     etude_tensor *to = next++;
     if (!from.planned || (to->flags & ETUDE_TENSOR_PLANNED) == 0) continue;
     const etude_planned_buffer *buffer = &method->buffers[from.buffer];
@@ -233,6 +233,7 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   etude_plan *plan = builder->plan;
 #ifndef ETUDE_NO_VIEWS
   if (method->copy_bytes > 0) {
+    etude_analysis_end(method);
     method->copies = etude_alloc_zeros(&method->allocator, method->copy_bytes, plan->error);
     if (method->copies == NULL) return ETUDE_OUT_OF_MEMORY;
     method->unplanned_bytes = method->copy_bytes;
@@ -244,12 +245,13 @@ static etude_status fill(etude_builder *builder, const etude_method_config *conf
   if (method->constant_left > config->constant_limit) method->constant_left = config->constant_limit;
   if (method->constant_left > 0) {
     etude_load_tell(builder->watch, ETUDE_LOAD_BUILD, 0, NULL);
-    ETUDE_TRY(etude_method_analyse(method, plan)); /* which folds */
+    ETUDE_TRY(etude_fold(method));
     etude_load_tell(builder->watch, ETUDE_LOAD_FOLD, 0, NULL);
   }
 #else
   (void)taken;
 #endif
+  etude_analysis_end(method);
   const etude_status status = place_planned(method, plan, config);
   etude_free_maps(method);
   if (status != ETUDE_OK) return status;
@@ -340,6 +342,7 @@ void etude_method_free(etude_method *method) {
     etude_release(&method->allocator, storage->data, storage->size);
   }
   etude_release(&method->allocator, method->copies, method->copy_bytes);
+  etude_analysis_end(method);
   etude_fold_free(method);
   for (uint32_t i = method->buffer_count; i-- > 0;) {
     if (method->buffers[i].owned) etude_release(&method->allocator, method->buffers[i].data, method->buffers[i].size);

@@ -44,13 +44,15 @@ static bool refuses(etude_plan *plan, const etude_kernel *kernel, etude_fb_vecto
 }
 
 /* Is a call one without a kernel, and not of the same operator as one of those found so far? (A plan may list it twice.) */
-static bool is_new_missing(etude_plan *plan, const etude_plan_instruction *call, const uint32_t *found,
-                           uint32_t count) {
+static bool is_new_missing(etude_plan *plan, const etude_operator *operators, const etude_plan_instruction *call,
+                           const uint32_t *found, uint32_t count) {
   const char *overload;
   etude_kernel_table *table;
   const char *name = etude_plan_operator(plan, call->index, &overload);
   if (name == NULL) return false;
-  const etude_kernel *kernel = etude_runtime_find_operator(plan->program->runtime, name, overload, &table);
+  const etude_kernel *kernel = operators != NULL
+                                   ? operators[call->index].kernel
+                                   : etude_runtime_find_operator(plan->program->runtime, name, overload, &table);
   if (kernel != NULL && !refuses(plan, kernel, call->args)) return false;
   for (uint32_t i = 0; i < count; ++i) {
     const char *other_overload;
@@ -60,7 +62,8 @@ static bool is_new_missing(etude_plan *plan, const etude_plan_instruction *call,
   return true;
 }
 
-bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_text, size_t size) {
+bool etude_plan_missing_operator(etude_plan *plan, const etude_operator *operators, uint32_t index, char *out_text,
+                                 size_t size) {
   uint32_t found[ETUDE_MOST_MISSING_OPERATORS]; /* in order of their first call */
   uint32_t count = 0;
   for (uint32_t c = 0; c < etude_fb_count(&plan->fb, plan->chains); ++c) {
@@ -68,7 +71,7 @@ bool etude_plan_missing_operator(etude_plan *plan, uint32_t index, char *out_tex
     for (uint32_t i = 0; i < etude_fb_count(&plan->fb, chain) && count < ETUDE_MOST_MISSING_OPERATORS; ++i) {
       etude_plan_instruction call;
       etude_plan_instruction_read(plan, chain, i, &call);
-      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, &call, found, count)) continue;
+      if (call.kind != ETUDE_KERNEL_CALL || !is_new_missing(plan, operators, &call, found, count)) continue;
       if (count == index) {
         append_dtypes(plan, call.args, out_text, size, etude_plan_operator_text(plan, call.index, out_text, size));
         return true;

@@ -112,11 +112,12 @@ struct etude_program {
 typedef struct etude_instruction {
   uint8_t kind;
   bool copies; /* something is copied before it: etude_aliases_copy */
-  bool folded; /* it was run at load, and does nothing: fold.h */
+  bool folded; /* it runs once, and does nothing in executions: fold.h */
   uint32_t arg_count;
   uint32_t index; /* operator, delegate, or destination instruction */
   etude_value **args;
 #ifndef ETUDE_NO_FOLDING
+  bool late;      /* folded, but it does not run before the first execution: fold.h */
   void *kept;     /* what its kernel prepared: fold.h */
   uint32_t taken; /* 1 + the instruction that does its work, too: fuse.h; 0 = none */
 #endif
@@ -225,10 +226,14 @@ struct etude_method {
   bool scratch_given;                /* `scratch` is the caller's, not to be freed */
   struct etude_option_rows *options;
 
-  struct etude_folded *folded; /* what was computed at load: fold.h */
-  uint64_t constant_left;      /* bytes that may still be kept so */
-  etude_watch *loading;        /* NULL when the method has been loaded, and where nobody watches that */
-  etude_trace trace;           /* NULL = nobody watches */
+  struct etude_folded *folded; /* what is computed once: fold.h */
+#ifndef ETUDE_NO_FOLDING
+  bool late;                       /* some of it is not there yet */
+  struct etude_analysis *analysis; /* while the method is loaded: lifetime.h */
+#endif
+  uint64_t constant_left; /* bytes that may still be kept so */
+  etude_watch *loading;   /* NULL when the method has been loaded, and where nobody watches that */
+  etude_trace trace;      /* NULL = nobody watches */
   void *trace_self;
   uint64_t trace_start[2]; /* when the instruction began, and the node within it */
   uint64_t trace_flops;    /* of the node that is told of next */
@@ -270,7 +275,7 @@ typedef struct etude_kernel_call {
   size_t *asked; /* not NULL: the kernel is only asked how many bytes of scratch memory it takes */
 #ifndef ETUDE_NO_FOLDING
   void **keep;                         /* not NULL: the kernel prepares what it keeps here */
-  const struct etude_folding *folding; /* not NULL: knows what is made at load (fold.h) */
+  const struct etude_folding *folding; /* not NULL: knows what is made once (fold.h) */
   struct etude_fusing *fusing;         /* not NULL: the kernel may take over other calls meanwhile (fuse.h) */
 #endif
 } etude_kernel_call;

@@ -166,6 +166,9 @@ uint32_t etude_plan_tensor_memory(etude_plan *plan, etude_fb_table table) {
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out) {
   etude_plan_value value;
   if (index >= plan->value_count) return false;
+#ifndef ETUDE_NO_FOLDING /* most values are no tensors, which a small machine may take its time to find out */
+  if (etude_fb_u8(&plan->fb, etude_fb_element(&plan->fb, plan->values, index), 0) != ETUDE_FILE_TENSOR) return false;
+#endif
   etude_plan_value_read(plan, index, &value);
   if (value.kind != ETUDE_FILE_TENSOR) return false;
   etude_error *error = plan->error;
@@ -174,6 +177,21 @@ bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor 
   plan->error = error;
   return sound;
 }
+
+#ifndef ETUDE_NO_FOLDING
+bool etude_plan_find_place(etude_plan *plan, uint32_t index, const etude_tensor *tensor, etude_plan_tensor *out) {
+  const etude_fb_table entry = etude_fb_element(&plan->fb, plan->values, index);
+  if (etude_fb_u8(&plan->fb, entry, 0) != ETUDE_FILE_TENSOR) return false;
+  out->scalar_type = tensor->scalar_type;
+  out->rank = tensor->rank;
+  out->dynamic = tensor->bounds != NULL;
+  out->sizes = out->dynamic ? tensor->bounds : tensor->sizes;
+  out->dim_order = tensor->dim_order;
+  out->nbytes = etude_scalar_size(tensor->scalar_type);
+  for (uint32_t i = 0; i < tensor->rank; ++i) out->nbytes *= (uint32_t)out->sizes[i];
+  return read_place(plan, index, etude_fb_child(&plan->fb, entry, 1), out) == ETUDE_OK;
+}
+#endif
 
 /* ---- instructions, operators, delegates, memories ---- */
 

@@ -120,6 +120,13 @@ bool etude_plan_tensor_fits(const etude_plan_tensor *tensor, uint64_t offset, ui
 /* Is value `index` a tensor? If so, it is decoded. Reports nothing. */
 bool etude_plan_find_tensor(etude_plan *plan, uint32_t index, etude_plan_tensor *out);
 
+/* The same for a value that has been built, of `tensor` if it is one: only its place, element type and size. */
+#ifndef ETUDE_NO_FOLDING
+bool etude_plan_find_place(etude_plan *plan, uint32_t index, const etude_tensor *tensor, etude_plan_tensor *out);
+#else
+#define etude_plan_find_place(plan, index, tensor, out) etude_plan_find_tensor(plan, index, out)
+#endif
+
 /* Instructions of a chain, and one of them. */
 etude_fb_vector etude_plan_chain(etude_plan *plan, uint32_t chain);
 void etude_plan_instruction_read(etude_plan *plan, etude_fb_vector chain, uint32_t index, etude_plan_instruction *out);

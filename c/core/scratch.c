@@ -99,7 +99,7 @@ static size_t need_of(etude_method *method, const etude_instruction *call) {
   const etude_operator *op = &method->operators[call->index];
   const etude_kernel_traits traits = etude_traits_of(op->kernel);
 #ifndef ETUDE_NO_FOLDING
-  if (call->folded) return 0;
+  if (call->folded && !call->late) return 0;
 #endif
   if (traits.scratch_need == NULL) return 0;
   etude_kernel_call ask;

@@ -14,7 +14,7 @@ static void map_buffers(etude_method *method, etude_plan *plan) {
   const etude_tensor *next = method->tensors;
   for (uint32_t i = 0; i < method->value_count; ++i) {
     etude_plan_tensor from;
-    if (!etude_plan_find_tensor(plan, i, &from)) continue;
+    if (!etude_plan_find_place(plan, i, next, &from)) continue;
     const etude_tensor *tensor = next++;
     if (!from.planned || from.nbytes == 0 || (tensor->flags & ETUDE_TENSOR_PLANNED) == 0) continue;
     uint32_t *map = method->buffers[from.buffer].map;

@@ -1,4 +1,4 @@
-/* Planned buffers without the memory that only results computed at load (fold.h) would have had. */
+/* Planned buffers without the memory that only results computed once (fold.h) would have had. */
 #ifndef ETUDE_CORE_SQUEEZE_H_
 #define ETUDE_CORE_SQUEEZE_H_
 

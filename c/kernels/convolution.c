@@ -219,14 +219,14 @@ static etude_status run_plain(etude_kernel_context *ctx, const etude_conv *c) {
   return ETUDE_OK;
 }
 
-static etude_status run(etude_kernel_context *ctx, etude_conv *c, const etude_conv_kept *kept) {
+static etude_status run(etude_kernel_context *ctx, etude_conv *c, etude_conv_kept *kept) {
   bool done = false;
   etude_conv_turn(c);
   if (!ETUDE_SMALL && c->dtype != ETUDE_DOUBLE && !c->whole) {
-    if (kept != NULL) TRY(etude_conv_image(ctx, c, etude_conv_packed(kept), kept->fused, &done));
+    if (kept != NULL) TRY(etude_conv_image(ctx, c, kept, &done));
     if (!done) TRY(etude_conv_depthwise(ctx, c, &done));
     if (!done) TRY(etude_conv_planes(ctx, c, &done));
-    if (!done) TRY(etude_conv_image(ctx, c, NULL, false, &done));
+    if (!done) TRY(etude_conv_image(ctx, c, NULL, &done));
     if (!done) TRY(etude_conv_product(ctx, c, &done));
   }
   SCRATCH_TAKEN(ctx);
@@ -235,7 +235,7 @@ static etude_status run(etude_kernel_context *ctx, etude_conv *c, const etude_co
 
 #ifndef ETUDE_NO_FOLDING
 /* Of int8, prepared: the weight and the bias, which are floats, stand packed, and the former has no data any more. */
-static etude_status run_bytes(etude_kernel_context *ctx, etude_value *const *args, const etude_conv_kept *kept) {
+static etude_status run_bytes(etude_kernel_context *ctx, etude_value *const *args, etude_conv_kept *kept) {
   etude_tensor as_bytes = *args[1]->as.tensor;
   etude_tensor *in, *out;
   int64_t sizes[5];
@@ -252,7 +252,7 @@ static etude_status run_bytes(etude_kernel_context *ctx, etude_value *const *arg
 #endif
 
 KERNEL(etude_aten_convolution_out) {
-  const etude_conv_kept *kept = etude_kernel_kept(ctx);
+  etude_conv_kept *kept = (etude_conv_kept *)(uintptr_t)etude_kernel_kept(ctx);
   etude_tensor *in, *weight, *bias, *out;
   int64_t sizes[5];
   etude_conv c;
@@ -269,15 +269,18 @@ KERNEL(etude_aten_convolution_out) {
   TRY(etude_out_resize(ctx, out, sizes, in->rank));
   c.out = etude_volume_of(out);
   if (kept != NULL) {
-    c.low = kept->low;
-    c.high = kept->high;
-    if (kept->add != NULL) c.add = etude_volume_of(kept->add);
+    c.low = kept->after.low;
+    c.high = kept->after.high;
+    if (kept->after.add != NULL) c.add = etude_volume_of(kept->after.add);
   }
   return etude_tensor_numel(out) == 0 ? ETUDE_OK : run(ctx, &c, kept);
 }
 
 #ifndef ETUDE_NO_FOLDING
-static bool is_constant(const etude_tensor *tensor) { return tensor == NULL || etude_has_constant(tensor); }
+/* Does it never change? Its elements need not be there yet. */
+static bool is_constant(const etude_tensor *tensor) {
+  return (tensor->flags & ETUDE_TENSOR_LATE) != 0 || etude_has_constant(tensor);
+}
 
 static bool describe_constant(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count, etude_conv *c,
                               etude_tensor **out) {
@@ -286,7 +289,7 @@ static bool describe_constant(etude_kernel_context *ctx, etude_value *const *arg
   if (etude_arg_count(ctx, arg_count, 11) != ETUDE_OK || etude_arg_tensor(ctx, args, 0, &in) != ETUDE_OK ||
       etude_arg_tensor(ctx, args, 1, &weight) != ETUDE_OK ||
       etude_arg_tensor_or_none(ctx, args, 2, &bias) != ETUDE_OK || etude_arg_out(ctx, args, 9, out) != ETUDE_OK ||
-      !is_constant(weight) || !is_constant(bias) ||
+      !is_constant(weight) || (bias != NULL && !etude_has_constant(bias)) ||
       etude_conv_describe(ctx, args, 3, in, weight, bias, *out, c, sizes) != ETUDE_OK || (*out)->rank != in->rank) {
     return false; /* an execution will say what is wrong */
   }
@@ -305,19 +308,13 @@ void etude_convolution_prepare(etude_kernel_context *ctx, etude_value *const *ar
   if (!describe_constant(ctx, args, arg_count, &c, &out) || etude_conv_bytes_prepare(ctx, args, &c)) return;
   etude_conv_read_after(ctx, out, c.transposed ? 0 : UINT32_MAX, &after);
   etude_conv_turn(&c);
-  const size_t size = etude_conv_image_packed_size(&c, workers), folded = etude_conv_fold_size(&c, &after);
+  const size_t size = etude_conv_image_packed_size(&c, workers);
   if (size == 0 || (!etude_conv_is_depthwise(&c) && etude_conv_has_planes(&c))) return;
-  void *memory = folded == 0 ? NULL : etude_kernel_scratch(ctx, folded);
-  if (folded != 0 && memory == NULL) return;
   etude_conv_kept *kept = etude_kernel_keep(ctx, ETUDE_CONV_HEAD + size);
   if (kept == NULL) return;
   while (!etude_kernel_take_followers(ctx, after.count)) etude_conv_read_after(ctx, out, after.count - 1, &after);
-  etude_conv_fold(&c, &after, memory);
   memset(kept, 0, sizeof *kept);
   kept->fused = after.count > 0;
-  kept->add = after.add;
-  kept->low = after.low;
-  kept->high = after.high;
-  etude_conv_image_pack(ctx, &c, (char *)kept + ETUDE_CONV_HEAD);
+  kept->after = after;
 }
 #endif

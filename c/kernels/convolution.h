@@ -99,11 +99,10 @@ etude_status etude_conv_depthwise(etude_kernel_context *ctx, const etude_conv *c
 /* With few output channels. */
 etude_status etude_conv_planes(etude_kernel_context *ctx, const etude_conv *c, bool *done);
 /* By the packed loops of c/compute, where that is less work than the next, or always where it is fused with what follows. */
-etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, const void *packed, bool fused,
-                              bool *done);
+struct etude_conv_kept;
+etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, struct etude_conv_kept *kept, bool *done);
 /* Bytes of constant weights that are packed for it once; 0 where it would not be taken. */
 size_t etude_conv_image_packed_size(const etude_conv *c, size_t workers);
-void etude_conv_image_pack(etude_kernel_context *ctx, const etude_conv *c, void *packed);
 /* Any convolution of floats, halfs or bfloat16s, unless the dim orders are odd. */
 etude_status etude_conv_product(etude_kernel_context *ctx, etude_conv *c, bool *done);
 

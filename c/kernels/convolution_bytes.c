@@ -172,12 +172,12 @@ bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *arg
   if (!etude_kernel_take_maker(ctx, 0, 0)) return true;
   int32_t *bias = (int32_t *)(void *)(scales + channels);
   scale_all(c, &w, &x, &follows.y, scales, bias);
-  const etude_weights weights = {w.q->data, b.weight.batch, b.weight.channel, b.weight.strides[2], bias,
-                                 scales,    NULL,           (int32_t)x.zero};
+  const etude_weights weights = {
+      w.q->data, b.weight.batch, b.weight.channel, b.weight.strides[2], bias, scales, NULL, (int32_t)x.zero, NULL};
   etude_convolution_pack(&v, (char *)kept + ETUDE_CONV_HEAD, &weights, 0, 1);
   etude_kernel_replace(ctx, 1);
   kept->unused = false;
-  kept->fused = kept->bytes = true;
+  kept->packed = kept->fused = kept->bytes = true;
   kept->zero = (int32_t)follows.y.zero;
   kept->least = (int32_t)follows.low;
   kept->most = (int32_t)follows.high;
@@ -211,7 +211,7 @@ static void copy_dense(char *to, const char *from, size_t batch, size_t batch_st
   etude_transpose(to, from, 3, sizes, steps, 1, NULL);
 }
 
-etude_status etude_conv_bytes(etude_kernel_context *ctx, const etude_conv *c, const etude_conv_kept *kept) {
+etude_status etude_conv_bytes(etude_kernel_context *ctx, const etude_conv *c, etude_conv_kept *kept) {
   const size_t in_channels = c->groups * c->in_channels, out_channels = c->groups * c->out_channels;
   const size_t in_pixels = etude_volume_positions(&c->in), out_pixels = etude_volume_positions(&c->out);
   const bool in_last = is_last(&c->in, in_channels), out_last = is_last(&c->out, out_channels);

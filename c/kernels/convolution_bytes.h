@@ -12,7 +12,7 @@
 bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *args, const etude_conv *c);
 
 /* `in` and `out` are of int8, the weights packed. */
-etude_status etude_conv_bytes(etude_kernel_context *ctx, const etude_conv *c, const etude_conv_kept *kept);
+etude_status etude_conv_bytes(etude_kernel_context *ctx, const etude_conv *c, etude_conv_kept *kept);
 #endif
 
 #endif /* ETUDE_KERNELS_CONVOLUTION_BYTES_H_ */

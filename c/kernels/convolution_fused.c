@@ -46,50 +46,15 @@ static float parameter(const etude_tensor *tensor, size_t index, float otherwise
   return tensor == NULL ? otherwise : ((const float *)tensor->data)[index * (size_t)tensor->strides[0]];
 }
 
-static size_t fold_floats(const etude_conv *c) {
-  return c->groups * c->out_channels * c->in_channels * etude_volume_positions(&c->weight);
-}
-
-size_t etude_conv_fold_size(const etude_conv *c, const etude_conv_after *after) {
-  return after->mean == NULL ? 0 : (fold_floats(c) + c->groups * c->out_channels) * sizeof(float);
-}
-
-/* Weights [out, in, taps], densely, times the factor of their channel; transposed ones are not folded into. */
-void etude_conv_fold(etude_conv *c, const etude_conv_after *after, void *memory) {
-  const size_t channels = c->groups * c->out_channels, taps = etude_volume_positions(&c->weight);
-  const size_t width = c->weight.sizes[2], height = c->weight.sizes[1];
-  const size_t *strides = c->weight.strides;
-  const bool planes =
-      strides[2] == 1 && strides[1] == width && (taps == width * height || strides[0] == width * height);
-  const bool dense = c->weight.channel == taps && (taps == 1 || planes);
-  float *to = memory, *bias = to + fold_floats(c);
-  if (after->mean == NULL) return;
-  for (size_t oc = 0; oc < channels; ++oc) {
+void etude_conv_fold(const etude_conv *c, const etude_conv_after *after, float *factors, float *bias) {
+  for (size_t oc = 0; oc < c->groups * c->out_channels; ++oc) {
     const double variance = (double)parameter(after->variance, oc, 1.0f);
     const double factor = (double)parameter(after->weight, oc, 1.0f) / sqrt(variance + after->eps);
     const double was = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
+    factors[oc] = (float)factor;
     bias[oc] =
         (float)((was - (double)parameter(after->mean, oc, 0.0f)) * factor + (double)parameter(after->bias, oc, 0.0f));
-    const float *all = (const float *)(const void *)c->weight.data + oc * c->weight.batch;
-    for (size_t i = 0; dense && i < taps * c->in_channels; ++i) *to++ = (float)((double)all[i] * factor);
-    for (size_t ic = 0; !dense && ic < c->in_channels; ++ic) {
-      const float *from = all + ic * c->weight.channel;
-      for (size_t tap = 0; tap < taps; ++tap) {
-        const size_t column = tap % width, row = tap / width % height, plane = tap / width / height;
-        *to++ = (float)((double)from[plane * c->weight.strides[0] + row * c->weight.strides[1] +
-                                     column * c->weight.strides[2]] *
-                        factor);
-      }
-    }
   }
-  c->weight.data = memory;
-  c->weight.strides[2] = 1;
-  c->weight.strides[1] = width;
-  c->weight.strides[0] = width * height;
-  c->weight.channel = taps;
-  c->weight.batch = taps * c->in_channels;
-  c->bias = (char *)(void *)bias;
-  c->bias_stride = 1;
 }
 
 /* ---- additions and clamps ---- */

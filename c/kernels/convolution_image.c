@@ -5,6 +5,7 @@
 #include "compute/floats.h"
 #include "compute/simd.h"
 #include "compute/words.h"
+#include "convolution_fused.h"
 
 /* Floats of input and output that a band aims at. */
 #define BAND_FLOATS 1048576u
@@ -132,7 +133,7 @@ typedef struct images {
   size_t in_channels, out_channels;
   etude_convolution v; /* the band at work */
   etude_weights weights;
-  void *packed; /* of this call; NULL = they were kept */
+  void *packed; /* to be filled */
   const void *weights_packed;
   float *in, *out; /* of the band, where it is transposed */
   const float *x;  /* of the band, in its tensor */
@@ -383,9 +384,23 @@ static etude_status take_scratch(etude_kernel_context *ctx, images *m, bool whol
   return m->packed == NULL ? ETUDE_OUT_OF_MEMORY : ETUDE_OK;
 }
 
-static void pack(etude_kernel_context *ctx, images *m) {
+/* `folded` is room for what a batch norm makes of the weights; NULL = there is none. */
+static etude_status pack(etude_kernel_context *ctx, images *m, etude_conv_kept *kept, float *folded) {
+#ifndef ETUDE_NO_FOLDING
+  if (folded != NULL) {
+    etude_conv_fold(m->c, &kept->after, folded, folded + m->out_channels);
+    m->weights.factors = folded;
+    m->weights.bias = folded + m->out_channels;
+  }
+#else
+  (void)folded;
+#endif
   m->pack_parts = parts_for(m, etude_convolution_packed_size(&m->v) / sizeof(float), SIZE_MAX);
   etude_kernel_parallel_for(ctx, m->pack_parts, pack_task, m);
+  if (kept == NULL) return ETUDE_OK;
+  TRY(etude_kernel_work(ctx, 0)); /* parts may have been left out where the execution is to end */
+  kept->packed = true;
+  return ETUDE_OK;
 }
 
 #ifndef ETUDE_NO_FOLDING
@@ -393,26 +408,22 @@ size_t etude_conv_image_packed_size(const etude_conv *c, size_t workers) {
   images m;
   return plan(c, workers, AT_LOAD, &m) ? etude_convolution_packed_size(&m.v) : 0;
 }
-
-void etude_conv_image_pack(etude_kernel_context *ctx, const etude_conv *c, void *packed) {
-  images m;
-  if (!plan(c, etude_kernel_worker_count(ctx), FUSED, &m)) return;
-  m.packed = packed;
-  pack(ctx, &m);
-}
 #endif
 
-etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, const void *packed, bool fused,
-                              bool *done) {
+etude_status etude_conv_image(etude_kernel_context *ctx, const etude_conv *c, etude_conv_kept *kept, bool *done) {
+  const moment when = kept == NULL ? UNPACKED : kept->fused ? FUSED : WITH_PACKED;
+  const bool packs = kept == NULL || !kept->packed;
+  float *folded = NULL;
   images m;
-  *done = plan(c, etude_kernel_worker_count(ctx), fused ? FUSED : packed != NULL ? WITH_PACKED : UNPACKED, &m);
+  *done = plan(c, etude_kernel_worker_count(ctx), when, &m);
   if (!*done) return ETUDE_OK;
   const bool whole = m.in_last && m.out_last; /* which then has dense images */
   const double row_work = etude_conv_work(c) / 16 / ((double)c->batch * (double)c->out.sizes[1]);
-  m.weights_packed = packed;
+  m.weights_packed = m.packed = etude_conv_packed(kept);
   TRY(take_scratch(ctx, &m, whole));
+  if (packs && kept != NULL && kept->after.mean != NULL) TRY(take_floats(ctx, 2 * (uint64_t)m.out_channels, &folded));
   SCRATCH_TAKEN(ctx);
-  if (packed == NULL) pack(ctx, &m);
+  if (packs) TRY(pack(ctx, &m, kept, folded));
   for (size_t n = 0; n < (whole ? 1 : c->batch); ++n) {
     for (size_t first = 0; first < c->out.sizes[1]; first += m.rows) {
       const size_t end = first + m.rows < c->out.sizes[1] ? first + m.rows : c->out.sizes[1];

@@ -34,7 +34,7 @@ typedef etude_status (*etude_kernel_function)(etude_kernel_context *ctx, etude_v
 /** Flags of ::etude_kernel_traits. */
 enum {
   /** The results depend on the arguments alone, and take time in proportion to the bytes of both: where all arguments
-      are constant, a call may be run once, when the method is loaded (::etude_method_config.constant_limit). */
+      are constant, a call may be run once, when the method is loaded or used first (::etude_method_config.constant_limit). */
   ETUDE_KERNEL_LINEAR = 1u << 0,
   /** Tensors of 3 and 4 dimensions may each have any dim order, and are best with the second dimension, the channels,
       innermost; with `prepare` only where that kept something. Results between such calls may be laid out so. */
@@ -75,8 +75,8 @@ typedef struct etude_kernel_traits {
 
   /**
    * Optional. Called for a call when its method is loaded, where ::etude_method_config.constant_limit leaves memory: the
-   * kernel may make something of arguments that never change (::ETUDE_TENSOR_CONSTANT), such as packed weights, and keep
-   * it (::etude_kernel_keep). It may be called again where it kept nothing. Other tensors have no data, and their largest sizes; nothing may be written or resized.
+   * kernel may make something of arguments that never change (::ETUDE_TENSOR_CONSTANT, or ::ETUDE_TENSOR_LATE: without
+   * contents until then, by the first execution), such as packed weights, and keep it (::etude_kernel_keep). It may be called again where it kept nothing. Other tensors have no data, and their largest sizes; nothing may be written or resized.
    */
   void (*prepare)(etude_kernel_context *ctx, etude_value *const *args, uint32_t arg_count);
 } etude_kernel_traits;
@@ -116,14 +116,15 @@ ETUDE_API etude_status etude_kernel_resize(etude_kernel_context *ctx, etude_tens
 ETUDE_API void *etude_kernel_scratch(etude_kernel_context *ctx, size_t size);
 
 /**
- * For `prepare` alone, once: @p size bytes, aligned to ::ETUDE_MEMORY_ALIGNMENT, that live as long as the method. NULL
+ * For `prepare` alone, once: @p size bytes, aligned to ::ETUDE_MEMORY_ALIGNMENT, that live as long as the method. The kernel
+ * may as well fill them when it runs first: a method is run by one thread at a time. NULL
  * where ::etude_method_config.constant_limit or the method's memory leave no room for it.
  */
 ETUDE_API void *etude_kernel_keep(etude_kernel_context *ctx, size_t size);
 
 /**
  * For `prepare` alone, of a tensor argument: the operator whose result it is, where that is called with what never changes,
- * at load or not at all, and its arguments, which are valid until `prepare` returns. NULL where there is none: then it is in
+ * once or not at all, and its arguments, which are valid until `prepare` returns. NULL where there is none: then it is in
  * the file, or changes. Such a tensor may have no data yet.
  */
 ETUDE_API const char *etude_kernel_origin(const etude_kernel_context *ctx, const etude_tensor *tensor,
@@ -131,7 +132,7 @@ ETUDE_API const char *etude_kernel_origin(const etude_kernel_context *ctx, const
 
 /**
  * For `prepare` alone, after ::etude_kernel_keep: the call does not read the data of argument @p index (below 32) any more,
- * which need not be there from then on. So a weight that was dequantised at load need not be.
+ * which need not be there from then on. So a weight that was to be dequantised need not be.
  */
 ETUDE_API void etude_kernel_replace(etude_kernel_context *ctx, uint32_t index);
 

@@ -41,7 +41,8 @@ typedef struct etude_method_config {
   uint64_t memory_limit;
   bool unused_options_warn; /**< as in ::etude_program_config */
   /**
-   * Most bytes that may be kept so that what never changes is computed once, at load: results of cheap operators
+   * Most bytes that may be kept so that what never changes is computed once, planned at load and done by the first
+   * execution, which takes longer for it: results of cheap operators
    * (::ETUDE_KERNEL_LINEAR) whose arguments are all constant, such as a transposed or dequantised weight. They come on
    * top of the file's own memory, within `memory_limit`; planned memory that only they used is not taken. A trace hook
    * hears nothing of them. Kernels may also keep what they make of constant arguments, such as packed weights, do the

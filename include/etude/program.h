@@ -263,7 +263,7 @@ typedef struct etude_memory_info {
   uint64_t
       peak; /**< before loading: of an ::etude_arena aligned to ::ETUDE_MEMORY_ALIGNMENT, in which to load and run the
                       method; after loading: the most that was allocated at one time */
-  /** After loading: what was computed, or packed, at load, at most `constant_limit` of ::etude_method_config and a header for each
+  /** After loading: what is computed, or packed, once, at most `constant_limit` of ::etude_method_config and a header for each
       result; before, 0. `planned` is less after loading where it held such results. */
   uint64_t constants;
 } etude_memory_info;

@@ -58,7 +58,8 @@ enum {
   ETUDE_TENSOR_CONSTANT = 1u << 3, /**< lives in the program file or its external data */
   ETUDE_TENSOR_STATE = 1u << 4,    /**< a mutable buffer: keeps its contents between executions */
   ETUDE_TENSOR_ALIAS = 1u << 5,    /**< `data` is another tensor's, until the next execution: a view operator set it */
-  ETUDE_TENSOR_EXTERNAL = 1u << 6  /**< in ::etude_value_info alone: its contents are in a `.ptd`, under its name */
+  ETUDE_TENSOR_EXTERNAL = 1u << 6, /**< in ::etude_value_info alone: its contents are in a `.ptd`, under its name */
+  ETUDE_TENSOR_LATE = 1u << 7      /**< never changes, but the first execution computes it: in `prepare` alone */
 };
 
 /**

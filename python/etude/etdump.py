@@ -6,7 +6,7 @@
     >>> Inspector(etdump_path="run.etdp", etrecord="model.etrecord")           # where executorch is installed
 
 Writing needs the package `flatbuffers` (pip install etude[etdump]). A dump is a FlatBuffer with its size in front, identifier ED00,
-version 0; times are nanoseconds. Instructions that are computed once, at load, are in no execution: load with `constant_limit=0` to
+version 0; times are nanoseconds. Instructions that are computed once are in no execution: load with `constant_limit=0` to
 see them.
 """
 

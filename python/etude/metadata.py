@@ -153,7 +153,7 @@ class MemoryReport(NamedTuple):
     """Bytes of memory that a method takes, region by region.
 
     Before loading (`Program.memory`) it is what there must be, with what those backends take that can tell before. What is computed
-    beforehand at load (`constants`: packed weights and the like, up to `constant_limit`) is not in it: the file works without.
+    once (`constants`: packed weights and the like, up to `constant_limit`) is not in it: the file works without.
     """
 
     structures: int  #: the method object: values, tensors, instructions, names
@@ -165,7 +165,7 @@ class MemoryReport(NamedTuple):
     delegates: int  #: before loading: what backends will take that can tell, as XnnpackBackend can; after: what they allocated for it
     total: int
     peak: int  #: before loading: what there must be, without `constants`; after: the most that was allocated at one time
-    constants: int  #: after loading: what was computed then, once (constant_limit)
+    constants: int  #: after loading: what is computed once (constant_limit)
 
     @classmethod
     def from_info(cls, info: CData) -> MemoryReport:

@@ -232,7 +232,7 @@ class Method(Uncopied):
             >>> with method.trace(lambda event: event.moment == "after" and print(event)):
             ...     method(x)
 
-        An instruction that does the work of those behind it is told of alone, and what was computed at load is not:
+        An instruction that does the work of those behind it is told of alone, and what is computed once is not:
         `load_method(name, constant_limit=0)` has each for itself. An exception in the function ends the execution, as one in a backend
         does. It runs on the thread that executes, and must not use the method. EtudeStateError where the method is traced already, or
         executing.

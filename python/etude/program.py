@@ -21,7 +21,7 @@ from etude.method import Method
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: Bytes that may be kept of what is computed at load, unless the caller says otherwise.
+#: Bytes that may be kept of what is computed once, unless the caller says otherwise.
 CONSTANT_LIMIT = 256 << 20
 
 _SEGMENT_KINDS = {
@@ -90,8 +90,8 @@ class Program(Uncopied):
         work_limit: most work that one execution may do, in bytes of tensors that instructions take and steps of inner loops of heavy
             kernels; 0 = 2**41, half an hour or less.
         constant_limit: most bytes that may be kept so that what never changes, such as a transposed, dequantised or packed weight, is
-            computed once, at load; 0 = computed in each execution, None = 256 MiB. They come on top of the file's own memory, within
-            memory_limit.
+            computed once, by the first execution; 0 = computed in each execution, None = 256 MiB. They come on top of the file's own
+            memory, within memory_limit.
         backend_options: options for this method, {backend: {key: value}}; key by key they beat the program's, which stay otherwise.
         unused_options: where they name a backend that the method does not use: "error" raises EtudeValueError, "warn" gives an
             EtudeWarning; None is as the program was loaded.

@@ -177,6 +177,7 @@ pub const ETUDE_TENSOR_CONSTANT: c_int = 8;
 pub const ETUDE_TENSOR_STATE: c_int = 16;
 pub const ETUDE_TENSOR_ALIAS: c_int = 32;
 pub const ETUDE_TENSOR_EXTERNAL: c_int = 64;
+pub const ETUDE_TENSOR_LATE: c_int = 128;
 pub const struct_etude_tensor = extern struct {
     data: ?*anyopaque = null,
     sizes: [*c]i32 = null,
