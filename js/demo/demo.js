@@ -1,6 +1,7 @@
 /** The page: opens what is dropped, shows it, runs it. `?open=URL` opens that one at once. */
 
 import { defaultRuntime, load } from "../src/index.js";
+import { loadTokenizer } from "../src/llm/index.js";
 import { element, find, milliseconds, mistake } from "./dom.js";
 import { makeInput } from "./inputs.js";
 import { showOptions } from "./options.js";
@@ -37,7 +38,7 @@ async function attempt(act, of = "") {
 async function open(source, name, { data = [], tokenizer } = {}) {
   const number = ++asked;
   const start = performance.now();
-  const opened = await load(source, { data });
+  const [opened, reader] = await Promise.all([load(source, { data }), tokenizer && loadTokenizer(tokenizer)]);
   const took = performance.now() - start;
   if (number !== asked) return opened.dispose(); // another one was asked for meanwhile
   program?.dispose(); // what is shown stays in use where the other can't be opened
@@ -49,7 +50,7 @@ async function open(source, name, { data = [], tokenizer } = {}) {
   find("#methods").replaceChildren(
     ...program.methods.map((info) => element("button", { type: "button", textContent: info.name, onclick: () => attempt(() => choose(info)) })),
   );
-  await setProgram(program, tokenizer);
+  setProgram(program, reader);
   await choose(program.methods.find((info) => info.name === "forward") ?? program.methods[0], took);
 }
 

@@ -25,11 +25,11 @@ function present() {
 }
 
 /** A program was opened, with its tokenizer if that came along. */
-export async function setProgram(opened, source) {
+export function setProgram(opened, reader) {
   control?.abort();
   program = opened;
   model = null;
-  tokenizer = source === undefined ? null : await loadTokenizer(source);
+  tokenizer = reader ?? null;
   find("#written").replaceChildren();
   find("#speed").textContent = "";
   find("#prompt").value = tokenizer === null ? "" : "Once upon a time there was a";

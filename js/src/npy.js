@@ -2,7 +2,7 @@
 
 import { dtypeOf } from "./dtypes.js";
 import { errorOf, show } from "./errors.js";
-import { readSource } from "./source.js";
+import { inNode, readSource } from "./source.js";
 import { MAX_RANK, reorder, Tensor } from "./tensor.js";
 
 const DTYPES = {
@@ -52,6 +52,11 @@ export async function readNpy(source) {
 }
 
 async function inflate(bytes) {
+  if (inNode) {
+    const zlib = "node:zlib"; // Node 18 has no raw deflate among its streams; not for bundlers to look for
+    const { inflateRawSync } = await import(/* webpackIgnore: true */ /* @vite-ignore */ zlib);
+    return new Uint8Array(inflateRawSync(bytes));
+  }
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

@@ -2,7 +2,7 @@
 
 import { EtudeError, errorOf, show } from "./errors.js";
 
-const inNode = typeof process === "object" && process !== null && process.versions?.node !== undefined && !process.versions.bun;
+export const inNode = typeof process === "object" && process !== null && process.versions?.node !== undefined && !process.versions.bun;
 
 function isUrl(text) {
   return /^[a-z][a-z0-9+.-]+:/i.test(text); // a letter and a colon is a drive of Windows

@@ -2,10 +2,11 @@
 """Run the corpus, and the demo, in a headless browser, and compare with the goldens.
 
     browser.py PACKAGE [--chromium COMMAND] [--screenshot FILE] [--bundles FOLDER]
+    browser.py PACKAGE --firefox COMMAND
 
 PACKAGE is the folder that js/build made, --bundles what bundlers.mjs made. The pages are served to the browser by this
 program, and post what they find to it. Prints what failed, and "N passed, N failed". With --screenshot a picture of the demo
-is written, too.
+is written, too. With --firefox it is Firefox that shows the pages, but for what takes Chromium's DevTools protocol: the mouse and keys.
 """
 
 from __future__ import annotations
@@ -119,19 +120,26 @@ class Handler(SimpleHTTPRequestHandler):
         """Nothing: failures are told as such."""
 
 
-def browse(site: Site, chromium: str, page: str) -> None:
-    """Show a page in the browser until it posts /done."""
-    with tempfile.TemporaryDirectory() as profile:
-        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-        command += [f"--user-data-dir={profile}", "--remote-debugging-port=0", f"http://127.0.0.1:{site.server_port}/{page}"]
-        browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def command_of(browser: str, profile: str, address: str) -> list[str]:
+    """The command that shows an address without a window."""
+    if "firefox" in Path(browser).name:
+        return [browser, "--headless", "--no-remote", "--profile", profile, address]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0"]
+    return [browser, *options, f"--user-data-dir={profile}", address]
+
+
+def browse(site: Site, browser: str, page: str) -> None:
+    """Show a page in a browser until it posts /done."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = command_of(browser, profile, f"http://127.0.0.1:{site.server_port}/{page}")
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             if not site.done.wait(SECONDS):
                 site.problems[page] = f"not done in {SECONDS} s"
         finally:
             site.done.clear()
-            browser.terminate()
-            _, said = browser.communicate(timeout=20)
+            process.terminate()
+            _, said = process.communicate(timeout=20)
         if site.problems.get(page):
             print(said[-2000:])
 
@@ -143,13 +151,15 @@ def main() -> int:
     parser.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("chromium-browser") or "google-chrome")
     parser.add_argument("--screenshot", type=Path)
     parser.add_argument("--bundles", type=Path)
+    parser.add_argument("--firefox")
     args = parser.parse_args()
     site = Site(args.package.resolve())
     threading.Thread(target=site.serve_forever, daemon=True).start()
-    browse(site, args.chromium, "test/browser.html")
-    browse(site, args.chromium, "test/demo.html")
+    for shown in ("test/browser.html", "test/demo.html"):
+        browse(site, args.firefox or args.chromium, shown)
     address = f"http://127.0.0.1:{site.server_port}/package/demo/"
-    site.problems.update(page.run(args.chromium, address))
+    if not args.firefox:
+        site.problems.update(page.run(args.chromium, address))
     if args.bundles:
         site.folders["bundles"] = args.bundles.resolve()
         pages = [f"http://127.0.0.1:{site.server_port}/bundles/{made.parent.name}/index.html" for made in args.bundles.glob("*/index.html")]
@@ -168,7 +178,7 @@ def main() -> int:
     failed = sum(bool(problem) for problem in site.problems.values())
     module = (site.folders["package"] / "etude.wasm").read_bytes()
     size = f"module {len(module):,} B, {len(gzip.compress(module, 9)):,} gzipped"
-    version = "".join(re.findall(r"Chrome/\d+", site.browser))
+    version = "".join(re.findall(r"(?:Chrome|Firefox)/\d+", site.browser))
     print(
         line(
             "JavaScript",

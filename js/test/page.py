@@ -155,7 +155,7 @@ class PageTest:
         a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.asfortranarray(np.full((2, 3), 0.5, np.float32))
         for name, array in {"in0.npy": a, "in1.npy": b, "wide.npy": a.astype(np.float64), "flat.npy": a.reshape(-1)}.items():
             np.save(self.folder / name, array)
-        np.savez(self.folder / "both.npz", in0=a, in1=b)
+        np.savez_compressed(self.folder / "both.npz", in0=a, in1=b)
         self.open(CORPUS / "add.pte")
         want = "0.5  1.5  2.5  3.5  4.5  5.5"
         problems = []
@@ -296,6 +296,11 @@ class PageTest:
         self.browser.type("#most", "x")
         self.browser.click("#write")
         problems += [str(self.browser.wait(TROUBLE))] * ("most tokens: write a number, not 'x'" not in self.text("#trouble"))
+        (self.folder / "bad.json").write_text("{}")
+        self.browser.evaluate("document.querySelector('#trouble').hidden = true")
+        self.browser.drop([CORPUS / "llama_tiny.pte", self.folder / "bad.json"])
+        problems += [str(self.browser.wait(TROUBLE))] * ("this is no tokenizer.json" not in self.text("#trouble"))
+        problems += [self.text("#name")] * (self.text("#name") != "story.pte")  # what is open stays in use
         self.open(STORY / "story.pte")
         self.browser.type("#prompt", "once")
         self.browser.click("#write")
