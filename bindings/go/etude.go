@@ -10,7 +10,7 @@
 //	y, err := etude.Data[float32](outputs[0].(*etude.Tensor))
 //
 // Ownership: close methods before their program, and programs before their runtime; Close says so where the order is
-// another. Inputs are copied to memory of the method, outputs to memory of Go.
+// another. What was forgotten is closed when it is collected, methods first. Inputs are copied to memory of the method, outputs to memory of Go.
 //
 // Goroutines: everything may be used by several at once. A method runs one execution at a time, and so do methods of one
 // program that share state.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -273,5 +274,21 @@ func TestOptionsAreListed(t *testing.T) {
 	}
 	if err := runtime.SetOption("XnnpackBackend", "workspace_sharing_mode", 1.5); !errors.Is(err, InvalidType) {
 		t.Error(err)
+	}
+}
+
+func TestWhatIsForgottenIsClosed(t *testing.T) {
+	runtime := must(NewRuntime(1))
+	func() {
+		program := must(runtime.Open(corpus + "add.pte"))
+		method := must(program.Load("forward"))
+		must(method.Run(NewTensor(x, 2, 3), NewTensor(x, 2, 3)))
+	}()
+	for end := time.Now().Add(10 * time.Second); runtime.Close() != nil; { // the program first, and its method before
+		if time.Now().After(end) {
+			t.Fatal("they are not closed")
+		}
+		goruntime.GC()
+		time.Sleep(time.Millisecond)
 	}
 }

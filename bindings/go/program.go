@@ -6,6 +6,7 @@ package etude
 import "C"
 
 import (
+	goruntime "runtime"
 	"sync"
 	"unsafe"
 )
@@ -89,6 +90,7 @@ func (r *Runtime) load(first func(*C.etude_data_loader, *memory) error, copied b
 	if err != nil {
 		return nil, err
 	}
+	goruntime.SetFinalizer(p, func(p *Program) { p.Close() })
 	return p, nil
 }
 
@@ -134,5 +136,6 @@ func (p *Program) Load(name string, with ...MethodOption) (*Method, error) {
 	info := C.etude_memory_info{struct_size: C.sizeof_etude_memory_info}
 	C.etude_method_memory(method.c, &info)
 	method.shares = info.shared > 0
+	goruntime.SetFinalizer(method, func(m *Method) { m.Close() })
 	return method, nil
 }

@@ -5,6 +5,8 @@ package etude
 */
 import "C"
 
+import goruntime "runtime"
+
 // Runtime holds kernels, backends and process-wide options.
 type Runtime struct {
 	c        *C.etude_runtime
@@ -24,6 +26,7 @@ func NewRuntime(threads int) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	goruntime.SetFinalizer(r, func(r *Runtime) { r.Close() })
 	return r, nil
 }
 

@@ -103,7 +103,9 @@ class State(Uncopied, Mapping[str, Array]):
 
     def _find(self, name: str) -> int:
         if name not in self._index:
-            raise EtudeKeyError(f"method '{self._method.name}' has no state buffer {name!r}; it has: {self._known(repr)}")
+            error = EtudeKeyError(f"method '{self._method.name}' has no state buffer {name!r}; it has: {self._known(repr)}")
+            error.subject = name
+            raise error
         return self._index[name]
 
     def _view(self, name: str) -> tuple[Array, int]:

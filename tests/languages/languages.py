@@ -86,6 +86,21 @@ no such file: NotFound '' MODEL.missing can't be read: …
 no such data file: NotFound '' MODEL.ptd can't be read: …
 """
 
+#: And Python, which checks names and inputs before the library does, with its own names of dtypes.
+PYTHON = """\
+set long key: InvalidArgument 'k{64}' backend 'XnnpackBackend': the key 'k{64}' has 64 bytes in UTF-8, at most 63 are possible
+set empty key: InvalidArgument '' backend 'XnnpackBackend': the key '' is empty
+load unknown method: NotFound 'backward' this program has no method 'backward'; it has: 'forward'
+describe unknown method: NotFound 'backward' this program has no method 'backward'; it has: 'forward'
+execute without inputs: InvalidArgument 'forward' method 'forward': expected 1 input (float32 [3, 10]), got 0; …
+too few inputs: InvalidArgument 'forward' method 'forward': expected 1 input (float32 [3, 10]), got 0; …
+input of wrong type: InvalidType 'forward' method 'forward', input 0: expected float32 [3, 10], got 1; …
+input of wrong dtype: InvalidType 'forward' method 'forward', input 0: expected float32 [3, 10], got int64 [2, 3]; …
+"""
+
+#: What languages say in their own way.
+OWN_WORDS = {"JavaScript": JAVASCRIPT, "Python": PYTHON}
+
 SHORT = {
     "UNKNOWN_KEY": "backend 'XnnpackBackend' has no option 'workspace_mode'; did you mean 'workspace_bytes'? (it has: KEYS)",
     "UNKNOWN_BACKEND": "backend 'XnnBackend' is not registered; there are: NullBackend, ContextBinaryBackend, XnnpackBackend",
@@ -136,7 +151,7 @@ def steps(text: str, model: str) -> dict[str, str]:
 
 def compare_errors(got: list[str], language: str, model: str) -> str:
     """What is wrong with the lines that a runner prints for ERRORS; empty if nothing is."""
-    want = {**steps(ERRORS, model), **(steps(JAVASCRIPT, model) if language == "JavaScript" else {})}
+    want = {**steps(ERRORS, model), **steps(OWN_WORDS.get(language, ""), model)}
     problems = []
     for g, w in itertools.zip_longest(got, want.values(), fillvalue=""):
         if not re.fullmatch(re.escape(w).replace(re.escape("#"), "[0-9]+").replace("…", ".*"), g):

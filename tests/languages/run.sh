@@ -227,7 +227,7 @@ if command -v go >/dev/null; then
   check "Go, docs/languages.md" numbers ./add-go
   corpus "Go" "$work/run_case_go"
   generates "Go" "$work/generate_go"
-  if (cd "$work/bindings/go" && go test ./...); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  if (cd "$work/bindings/go" && go test -race .); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   chmod -R u+w "$work/go-path" 2>/dev/null || true
 else
   echo "NOT RUN Go: no go here"
@@ -254,6 +254,8 @@ export fn look() void {
 ZIG
   build "Zig, formatted" $zig fmt --check "$root/bindings/zig" zig/add.zig zig/build.zig
   build "Zig, build scripts" $zig build-obj -fno-emit-bin --cache-dir zig/cache zig/scripts.zig
+  # shellcheck disable=SC2086
+  build "C++17 for Windows, by zig" $zig c++ -target x86_64-windows-gnu -std=c++17 $cpp -c "$root/bindings/cpp/tests/test.cpp" -o zig/windows.obj
   check "Zig, docs/languages.md" numbers $zig run $flags --dep etude -Mroot=zig/add.zig -Metude="$source/etude.zig"
   build "Zig, run_case" $zig build-exe $flags -femit-bin="$work/run_case_zig" --dep etude -Mroot="$source/run_case.zig" -Metude="$source/etude.zig"
   corpus "Zig" "$work/run_case_zig"

@@ -17,6 +17,8 @@
 
 #include <etude/etude.hpp>
 
+#include <exception>
+#include <mutex>
 #include <new>
 
 namespace etude {
@@ -117,6 +119,43 @@ class ExecuteContext {
     detail::Check check;
     etude_tensor *tensor = const_cast<etude_tensor *>(argument(index).tensor().c());
     check(etude_execute_context_resize(ctx_, tensor, sizes.data(), static_cast<uint32_t>(sizes.size()), check));
+  }
+  /**
+   * Run `body(i, worker)` for every i below @p count, on the runtime's threads, in any order; `worker` is below `worker_count()`,
+   * and of two that run at once it differs. What one of them throws is thrown here, when all are done.
+   */
+  template <class Body> void parallel_for(size_t count, const Body &body) {
+    struct Task {
+      const Body &body;
+      std::exception_ptr thrown;
+      std::mutex mutex;
+    } task{body, nullptr, {}};
+    etude_execute_context_parallel_for(
+        ctx_, count,
+        [](void *arg, size_t index, size_t worker) {
+          Task &own = *static_cast<Task *>(arg);
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+          try {
+            own.body(index, worker);
+          } catch (...) {
+            const std::lock_guard<std::mutex> lock(own.mutex);
+            own.thrown = std::current_exception();
+          }
+#else
+          own.body(index, worker);
+#endif
+        },
+        &task);
+    if (task.thrown) {
+      std::rethrow_exception(task.thrown);
+    }
+  }
+  /** Workers of such loops, at least 1. */
+  size_t worker_count() const noexcept { return etude_execute_context_worker_count(ctx_); }
+  /** Count work against the method's limit, and throw where it is used up, or the execution was cancelled. */
+  void work(uint64_t amount) {
+    detail::Check check;
+    check(etude_execute_context_work(ctx_, amount, check));
   }
   /** The elements of an output, to write. InvalidType where they are none of T, InvalidArgument for what is read-only. */
   template <class T> Span<T> output(size_t index) {

@@ -66,9 +66,13 @@ class Scale : public etude::Backend {
       }
       ctx.resize(1, from.sizes());
       const etude::Span<float> to = ctx.output<float>(1);
-      for (size_t i = 0; i < to.size(); i++) {
+      ctx.work(to.size());
+      ctx.parallel_for(to.size(), [&](size_t i, size_t worker) {
+        if (worker >= ctx.worker_count() || percent == 17.0f) {
+          throw std::runtime_error("another unlucky number");
+        }
         to[i] = from.data<float>()[i] * percent / 100.0f;
-      }
+      });
     }
     std::atomic<int> &alive_;
   };
@@ -78,7 +82,7 @@ class Scale : public etude::Backend {
 void test_backend(const std::string &tests) {
   std::atomic<int> alive{0};
   {
-    etude::Runtime runtime;
+    etude::Runtime runtime(2);
     etude::register_backend(runtime, "ScaleBackend", std::make_unique<Scale>(alive));
     CHECK(status_of([&] { etude::register_backend(runtime, "ScaleBackend", std::make_unique<Scale>(alive)); }) == ETUDE_ALREADY_REGISTERED);
     CHECK(runtime.option_schema("ScaleBackend").size() == 2);
@@ -91,6 +95,8 @@ void test_backend(const std::string &tests) {
     CHECK(scale({etude::Tensor::borrow(x, {2, 3})})[0].tensor().data<float>()[1] == -5.0f);
     runtime.set_option("ScaleBackend", "percent", int64_t{13});
     CHECK(status_of([&] { scale.execute(); }, "an unlucky number") == ETUDE_INTERNAL);
+    runtime.set_option("ScaleBackend", "percent", int64_t{17});
+    CHECK(status_of([&] { scale.execute(); }, "another unlucky number") == ETUDE_INTERNAL);
     runtime.reset_options("ScaleBackend");
     CHECK(std::get<int64_t>(runtime.option("ScaleBackend", "percent")) == 100);
     etude::Method other = program.load("scale", {{"ScaleBackend", {{"percent", int64_t{-100}}}}});

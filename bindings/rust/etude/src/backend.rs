@@ -2,6 +2,7 @@
 use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use etude_sys as sys;
 
@@ -75,6 +76,11 @@ pub struct InitContext<'a> {
 }
 
 impl InitContext<'_> {
+    /// For what of `etude_sys` is not wrapped; valid during the call.
+    pub fn as_ptr(&mut self) -> *mut sys::etude_init_context {
+        self.ctx
+    }
+
     /// Name of the method being loaded.
     pub fn method_name(&self) -> String {
         unsafe { text_of(sys::etude_init_context_method_name(self.ctx)).into_owned() }
@@ -130,7 +136,47 @@ pub struct ExecuteContext<'a> {
     life: PhantomData<&'a ()>,
 }
 
+/// A loop's body, and whether it panicked.
+struct Task<'a> {
+    body: &'a (dyn Fn(usize, usize) + Sync),
+    panicked: AtomicBool,
+}
+
+unsafe extern "C" fn run_task(arg: *mut c_void, index: usize, worker: usize) {
+    let task = &*(arg as *const Task<'_>);
+    if catch_unwind(AssertUnwindSafe(|| (task.body)(index, worker))).is_err() {
+        task.panicked.store(true, Ordering::Relaxed);
+    }
+}
+
 impl ExecuteContext<'_> {
+    /// For what of `etude_sys` is not wrapped; valid during the call.
+    pub fn as_ptr(&mut self) -> *mut sys::etude_execute_context {
+        self.ctx
+    }
+
+    /// Run `body(i, worker)` for every i below `count`, on the runtime's threads, in any order; `worker` is below
+    /// [`ExecuteContext::worker_count`], and of two that run at once it differs. [`Status::Internal`] where one panicked.
+    pub fn parallel_for(&mut self, count: usize, body: impl Fn(usize, usize) + Sync) -> Result<()> {
+        let task = Task { body: &body, panicked: AtomicBool::new(false) };
+        let arg = &task as *const Task<'_> as *mut c_void;
+        unsafe { sys::etude_execute_context_parallel_for(self.ctx, count, Some(run_task), arg) };
+        match task.panicked.into_inner() {
+            true => Err(Error::new(Status::Internal, "a task of the backend panicked")),
+            false => Ok(()),
+        }
+    }
+
+    /// Workers of such loops, at least 1.
+    pub fn worker_count(&self) -> usize {
+        unsafe { sys::etude_execute_context_worker_count(self.ctx) }
+    }
+
+    /// Count work against the method's limit, and look whether the execution was cancelled: return what this returns.
+    pub fn work(&mut self, amount: u64) -> Result<()> {
+        call(|error| unsafe { sys::etude_execute_context_work(self.ctx, amount, error) })
+    }
+
     /// Name of the method being executed.
     pub fn method_name(&self) -> String {
         unsafe { text_of(sys::etude_execute_context_method_name(self.ctx)).into_owned() }

@@ -217,6 +217,11 @@ impl Method {
         Ok(Method { method, shared, interrupt: None, program: program.inner.clone() })
     }
 
+    /// For what of `etude_sys` is not wrapped. It lives as long as this does, and stays this one's to free.
+    pub fn as_ptr(&mut self) -> *mut sys::etude_method {
+        self.method
+    }
+
     /// Its name.
     pub fn name(&self) -> String {
         unsafe { text_of(sys::etude_method_name(self.method)).into_owned() }

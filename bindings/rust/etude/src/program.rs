@@ -231,6 +231,11 @@ impl Program {
         ProgramBuilder::default()
     }
 
+    /// For what of `etude_sys` is not wrapped. It lives as long as this does, and stays this one's to free.
+    pub fn as_ptr(&self) -> *mut sys::etude_program {
+        self.inner.program
+    }
+
     /// Names of the methods.
     pub fn method_names(&self) -> Vec<String> {
         let program = self.inner.program;

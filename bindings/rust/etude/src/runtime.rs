@@ -33,6 +33,11 @@ impl Runtime {
         Ok(Runtime { inner: Arc::new(Inner(runtime)) })
     }
 
+    /// For what of `etude_sys` is not wrapped. It lives as long as this does, and stays this one's to free.
+    pub fn as_ptr(&self) -> *mut sys::etude_runtime {
+        self.inner.0
+    }
+
     /// Cores that this process may use.
     pub fn cores() -> u32 {
         unsafe { sys::etude_host_core_count() }

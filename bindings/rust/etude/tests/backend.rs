@@ -1,10 +1,10 @@
 //! A backend written in Rust, for a program that has a delegate of its name.
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use etude::{
-    Arguments, Backend, Error, ExecuteContext, InitContext, OptionSpec, OptionValue, Options, Origin, Program, Result, Runtime,
+    Arguments, Backend, Error, ExecuteContext, InitContext, MethodSettings, OptionSpec, OptionValue, Options, Origin, Program, Result, Runtime,
     Status, Value,
 };
 
@@ -54,9 +54,17 @@ impl Backend for Scale {
         assert_ne!(percent, 13, "an unlucky number");
         let sizes = args.tensor(0)?.sizes().to_vec();
         ctx.resize(args, 1, &sizes)?;
+        ctx.work(args.tensor(0)?.numel() as u64)?;
         let (from, to) = args.input_and_output::<f32, f32>(0, 1)?;
-        for (y, x) in to.iter_mut().zip(from) {
-            *y = x * percent as f32 / 100.0;
+        let scaled: Vec<AtomicU32> = from.iter().map(|_| AtomicU32::new(0)).collect();
+        let workers = ctx.worker_count();
+        ctx.parallel_for(from.len(), |i, worker| {
+            assert!(worker < workers);
+            assert_ne!(percent, 17, "another unlucky number");
+            scaled[i].store((from[i] * percent as f32 / 100.0).to_bits(), Ordering::Relaxed);
+        })?;
+        for (y, x) in to.iter_mut().zip(scaled) {
+            *y = f32::from_bits(x.into_inner());
         }
         Ok(())
     }
@@ -67,7 +75,7 @@ const X: [f32; 6] = [1.0, -2.0, 3.0, 4.0, 0.5, 6.0];
 #[test]
 fn a_backend_in_rust_runs() {
     let handles = Arc::new(AtomicUsize::new(0));
-    let mut runtime = Runtime::new(1).unwrap();
+    let mut runtime = Runtime::new(2).unwrap();
     runtime.register_backend("ScaleBackend", Scale { handles: handles.clone() }).unwrap();
     let again = runtime.register_backend("ScaleBackend", Scale { handles: handles.clone() }).unwrap_err();
     assert_eq!(again.status(), Status::AlreadyRegistered);
@@ -123,6 +131,11 @@ fn errors_and_panics_of_a_backend_arrive() {
     let wrong = scale.run(&[Value::tensor(&X, &[2, 3])]).unwrap_err();
     assert_eq!(wrong.status(), Status::Internal);
     assert!(wrong.message().contains("panicked"), "{wrong}");
+    runtime.set_option("ScaleBackend", "percent", 17i64).unwrap();
+    let wrong = scale.run(&[Value::tensor(&X, &[2, 3])]).unwrap_err();
+    assert!(wrong.message().contains("a task of the backend panicked"), "{wrong}");
+    let mut limited = program.load_with("scale", MethodSettings::new().work_limit(1)).unwrap();
+    assert!(limited.run(&[Value::tensor(&X, &[2, 3])]).unwrap_err().message().contains("work_limit"));
     runtime.set_option("ScaleBackend", "percent", 100i64).unwrap();
     assert!(scale.run(&[Value::tensor(&X, &[2, 3])]).is_ok());
 }
