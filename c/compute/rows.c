@@ -124,18 +124,22 @@ const etude_rows *etude_rows_select(void) { return etude_rows_at(0); }
 
 /* ---- softmax ---- */
 
-void etude_softmax_row(float *out, const float *in, size_t count) {
-  const etude_exponentials *loops = etude_exponentials_select();
-  const float factor = (float)(1.0 / loops->exponentials(out, in, count, loops->largest(in, count)));
-  if (count == 0) return;
-  etude_rows_select()->binary[ETUDE_BINARY_MUL][ETUDE_ROW_SCALAR](out, out, &factor, count, -etude_infinity(),
-                                                                  etude_infinity());
+etude_softmax etude_softmax_select(void) {
+  const etude_softmax loops = {etude_exponentials_select(), etude_rows_select()};
+  return loops;
 }
 
-void etude_log_softmax_row(float *out, const float *in, size_t count) {
-  const etude_exponentials *loops = etude_exponentials_select();
-  const float largest = loops->largest(in, count);
-  const float sum = (float)loops->exponentials(NULL, in, count, largest);
+void etude_softmax_row(const etude_softmax *loops, float *out, const float *in, size_t count) {
+  const etude_exponentials *powers = loops->exponentials;
+  const float factor = (float)(1.0 / powers->exponentials(out, in, count, powers->largest(in, count)));
+  if (count == 0) return;
+  loops->rows->binary[ETUDE_BINARY_MUL][ETUDE_ROW_SCALAR](out, out, &factor, count, -etude_infinity(),
+                                                          etude_infinity());
+}
+
+void etude_log_softmax_row(const etude_softmax *loops, float *out, const float *in, size_t count) {
+  const float largest = loops->exponentials->largest(in, count);
+  const float sum = (float)loops->exponentials->exponentials(NULL, in, count, largest);
   float shift;
   plain_log_row(&shift, &sum, 1, NULL);
   for (size_t j = 0; j < count; ++j) out[j] = (in[j] - largest) - shift;

@@ -100,8 +100,15 @@ typedef struct etude_rows {
 const etude_rows *etude_rows_select(void);
 const etude_rows *etude_rows_at(size_t index);
 
-/* Softmax of a row, or its logarithm; `out` may be `in`. The largest element is taken off first. */
-void etude_softmax_row(float *out, const float *in, size_t count);
-void etude_log_softmax_row(float *out, const float *in, size_t count);
+/* Softmax of a row, or its logarithm, by loops that are selected once for many rows; `out` may be `in`. The largest element
+   is taken off first. */
+typedef struct etude_softmax {
+  const struct etude_exponentials *exponentials;
+  const etude_rows *rows;
+} etude_softmax;
+
+etude_softmax etude_softmax_select(void);
+void etude_softmax_row(const etude_softmax *loops, float *out, const float *in, size_t count);
+void etude_log_softmax_row(const etude_softmax *loops, float *out, const float *in, size_t count);
 
 #endif /* ETUDE_COMPUTE_ROWS_H_ */

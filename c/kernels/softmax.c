@@ -17,6 +17,7 @@ typedef struct lines {
   size_t in_stride, out_stride;
   char *scratch; /* for each worker a line of the compute type, or NULL where lines are dense floats */
   size_t line_bytes;
+  etude_softmax loops;
   const char *in;
   char *out;
 } lines;
@@ -33,13 +34,13 @@ static void softmax_small(float *out, const float *in, size_t count, bool logari
   for (size_t j = 0; j < count; ++j) out[j] = logarithm ? (in[j] - largest) - sum : out[j] / sum;
 }
 
-static void softmax_floats(float *out, const float *in, size_t count, bool logarithm) {
+static void softmax_floats(const etude_softmax *loops, float *out, const float *in, size_t count, bool logarithm) {
   if (ETUDE_SMALL) {
     softmax_small(out, in, count, logarithm);
   } else if (logarithm) {
-    etude_log_softmax_row(out, in, count);
+    etude_log_softmax_row(loops, out, in, count);
   } else {
-    etude_softmax_row(out, in, count);
+    etude_softmax_row(loops, out, in, count);
   }
 }
 
@@ -61,14 +62,14 @@ static inline void run_line(void *arg, const etude_cursor *at, size_t worker, bo
   char *out = l->out + (size_t)at->offset[1] * etude_scalar_size(l->out_dtype);
   void *line = l->scratch == NULL ? NULL : l->scratch + worker * l->line_bytes;
   if (line == NULL) {
-    softmax_floats((float *)(void *)out, (const float *)(const void *)in, l->count, logarithm);
+    softmax_floats(&l->loops, (float *)(void *)out, (const float *)(const void *)in, l->count, logarithm);
   } else if (ETUDE_HAS_DTYPE(ETUDE_DOUBLE) && l->in_dtype == ETUDE_DOUBLE) {
     etude_load_doubles(line, in, l->in_dtype, l->in_stride, l->count);
     softmax_doubles(line, l->count, logarithm);
     etude_store_doubles(out, l->out_dtype, l->out_stride, line, l->count);
   } else {
     etude_load_floats(line, in, l->in_dtype, l->in_stride, l->count);
-    softmax_floats(line, line, l->count, logarithm);
+    softmax_floats(&l->loops, line, line, l->count, logarithm);
     etude_store_floats(out, l->out_dtype, l->out_stride, line, l->count);
   }
 }
@@ -129,6 +130,7 @@ static etude_status softmax(etude_kernel_context *ctx, etude_value *const *args,
   const etude_view *const views[2] = {&in_view, &out_view};
   etude_loop loop;
   etude_loop_over(&loop, views, 2);
+  if (!ETUDE_SMALL) l.loops = etude_softmax_select();
   l.in = in->data;
   l.out = out->data;
   etude_loop_parallel(ctx, &loop, 8.0 * (double)l.count, line, &l);

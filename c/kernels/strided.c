@@ -121,7 +121,9 @@ static bool goes_outside(const etude_loop *loop, uint32_t a, uint32_t b) {
 static void drop_ones(etude_loop *loop) {
   uint32_t kept = 0;
   for (uint32_t d = 0; d < loop->rank; ++d) {
-    if (loop->sizes[d] != 1) copy_dim(loop, kept++, d);
+    if (loop->sizes[d] == 1) continue;
+    if (kept != d) copy_dim(loop, kept, d);
+    ++kept;
   }
   loop->rank = kept;
 }
@@ -143,7 +145,8 @@ static void merge_neighbours(etude_loop *loop) {
       copy_dim(loop, last, d);
       loop->sizes[last] *= size;
     } else {
-      copy_dim(loop, ++last, d);
+      ++last;
+      if (last != d) copy_dim(loop, last, d);
     }
   }
   loop->rank = last + 1;
@@ -171,7 +174,7 @@ bool etude_loop_is_empty(const etude_loop *loop) {
   return false;
 }
 
-bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor) {
+static inline bool next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor) {
   for (uint32_t d = depth; d-- > 0;) {
     if (++cursor->index[d] < loop->sizes[d]) {
       for (uint32_t k = 0; k < loop->operand_count; ++k) cursor->offset[k] += loop->strides[k][d];
@@ -184,6 +187,8 @@ bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *curso
   }
   return false;
 }
+
+bool etude_loop_next(const etude_loop *loop, uint32_t depth, etude_cursor *cursor) { return next(loop, depth, cursor); }
 
 /* Elements that are worth a task. */
 #define TASK_WORK 16384.0
@@ -209,7 +214,7 @@ static void visit_some(void *arg, size_t index, size_t worker) {
   }
   do {
     v->visit(v->arg, &at, worker);
-    (void)etude_loop_next(loop, loop->rank, &at);
+    (void)next(loop, loop->rank, &at);
   } while (--left > 0);
 }
 
@@ -218,7 +223,7 @@ void etude_loop_visit(const etude_loop *loop, etude_visit visit, void *arg) {
   etude_cursor_start(&at, loop);
   do {
     visit(arg, &at, 0);
-  } while (etude_loop_next(loop, loop->rank, &at));
+  } while (next(loop, loop->rank, &at));
 }
 
 void(etude_loop_parallel)(etude_kernel_context *ctx, const etude_loop *loop, double work, etude_visit visit,
@@ -424,7 +429,7 @@ void etude_loop_copy(void *dst, const void *src, size_t element_size, etude_loop
     } else {
       routine(to, from, &p);
     }
-  } while (etude_loop_next(loop, outer, &at));
+  } while (next(loop, outer, &at));
 }
 
 void etude_view_copy(void *dst, const etude_view *dst_view, const void *src, const etude_view *src_view,
