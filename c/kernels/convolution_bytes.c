@@ -15,10 +15,8 @@ typedef struct grid {
 } grid;
 
 static etude_convolution describe(const etude_conv *c) {
-  size_t from;
-  etude_convolution v = etude_conv_band(c, c->groups, 0, c->out.sizes[1], &from);
+  etude_convolution v = etude_conv_images(c);
   v.arithmetic = ETUDE_ARITHMETIC_S8;
-  v.batch = c->batch;
   return v;
 }
 
@@ -63,33 +61,44 @@ static int64_t clamped(double value, int64_t low, int64_t high) {
 
 static bool same(const grid *a, const grid *b) { return a->scale == b->scale && a->zero == b->zero; }
 
+/* Bounds as quantised within a range. */
+static int64_t bound_of(float bound, const grid *g, const int64_t range[2]) {
+  return clamped(nearbyint((double)bound / g->scale) + (double)g->zero, range[0], range[1]);
+}
+
+/* A clamp behind another: its bounds hold, and those before it as far as it lets them. */
+static float limited(float bound, float low, float high) { return bound < low ? low : bound > high ? high : bound; }
+
 static bool read_after(etude_kernel_context *ctx, const etude_tensor *out, uint32_t most, after *found) {
-  float low = -HUGE_VALF, high = HUGE_VALF;
+  float low = -HUGE_VALF, high = HUGE_VALF; /* of the clamps since the last quantize */
   bool quantised = false;
   memset(found, 0, sizeof *found);
+  found->low = INT8_MIN;
+  found->high = INT8_MAX;
   for (uint32_t i = 0; i < most; ++i) {
     etude_kernel_neighbour call;
     int64_t range[2];
+    float lower, upper;
     grid g;
     if (!etude_kernel_follower(ctx, i, &call)) break;
-    if (etude_conv_is_clamp(&call, out, &low, &high)) continue;
+    if (etude_conv_is_clamp(&call, out, &lower, &upper)) {
+      low = limited(low, lower, upper);
+      high = limited(high, lower, upper);
+      continue;
+    }
     if (is_dequantize(&call, &g)) {
       if (!quantised || !same(&g, &found->y)) break;
       continue;
     }
     if (!is_quantize(&call, &g, range) || (quantised && !same(&g, &found->y))) break;
-    if (!quantised) {
-      found->low = range[0];
-      found->high = range[1];
-    }
-    quantised = true;
+    const int64_t least = bound_of(low, &g, range), largest = bound_of(high, &g, range);
+    found->low = clamped((double)found->low, least, largest);
+    found->high = clamped((double)found->high, least, largest);
     found->y = g;
     found->count = i + 1;
-    const int64_t least = found->low > range[0] ? found->low : range[0];
-    const int64_t last = found->high < range[1] ? found->high : range[1];
-    if (least > last) return false;
-    found->low = clamped(nearbyint((double)low / g.scale) + (double)g.zero, least, last);
-    found->high = clamped(nearbyint((double)high / g.scale) + (double)g.zero, least, last);
+    quantised = true;
+    low = -HUGE_VALF;
+    high = HUGE_VALF;
   }
   return found->count > 0;
 }
@@ -133,16 +142,22 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
          memcmp(w->q->sizes, weight->sizes, weight->rank * sizeof *weight->sizes) == 0;
 }
 
-/* Factors from sums to results, and biases in units of the sums. */
-static void scale_all(const etude_conv *c, const int8_weights *w, const grid *x, const grid *y, float *scales,
+/* Factors from sums to results, and biases in units of the sums; false where these, or the sums, may be too large for
+   32 bits. */
+static bool scale_all(const etude_conv *c, const int8_weights *w, const grid *x, const grid *y, float *scales,
                       int32_t *bias) {
+  const double most = 1 << 30;
+  if ((double)(c->in_channels * etude_volume_positions(&c->weight)) * 255.0 * 128.0 > most) return false;
   for (size_t oc = 0; oc < c->groups * c->out_channels; ++oc) {
     const double of =
         w->scales == NULL ? w->scale : (double)((const float *)w->scales->data)[oc * (size_t)w->scales->strides[0]];
     const double b = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
     scales[oc] = (float)(x->scale * of / y->scale);
-    bias[oc] = of > 0 ? (int32_t)clamped(nearbyint(b / (x->scale * of)), -INT32_MAX, INT32_MAX) : 0;
+    const double units = b == 0.0 ? 0.0 : nearbyint(b / (x->scale * of));
+    if (!(fabs(units) <= most)) return false;
+    bias[oc] = (int32_t)units;
   }
+  return true;
 }
 
 bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *args, const etude_conv *c) {
@@ -162,6 +177,8 @@ bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *arg
   const size_t size = etude_convolution_packed_size(&v);
   float *scales = etude_kernel_scratch(ctx, channels * (sizeof(float) + sizeof(int32_t)));
   if (scales == NULL || size > SIZE_MAX / 8) return false;
+  int32_t *bias = (int32_t *)(void *)(scales + channels);
+  if (!scale_all(c, &w, &x, &follows.y, scales, bias)) return false;
   etude_conv_kept *kept = etude_kernel_keep(ctx, ETUDE_CONV_HEAD + size);
   if (kept == NULL) return true; /* nor is there room for floats */
   memset(kept, 0, sizeof *kept);
@@ -170,8 +187,6 @@ bool etude_conv_bytes_prepare(etude_kernel_context *ctx, etude_value *const *arg
     if (!read_after(ctx, out, follows.count - 1, &follows)) return true;
   }
   if (!etude_kernel_take_maker(ctx, 0, 0)) return true;
-  int32_t *bias = (int32_t *)(void *)(scales + channels);
-  scale_all(c, &w, &x, &follows.y, scales, bias);
   const etude_weights weights = {
       w.q->data, b.weight.batch, b.weight.channel, b.weight.strides[2], bias, scales, NULL, (int32_t)x.zero, NULL};
   etude_convolution_pack(&v, (char *)kept + ETUDE_CONV_HEAD, &weights, 0, 1);

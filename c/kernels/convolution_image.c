@@ -113,6 +113,14 @@ etude_convolution etude_conv_band(const etude_conv *c, size_t groups, size_t fir
   return v;
 }
 
+etude_convolution etude_conv_images(const etude_conv *c) {
+  size_t from;
+  etude_convolution v = etude_conv_band(c, c->groups, 0, c->out.sizes[1], &from);
+  v.batch = c->batch;
+  v.in_height = c->in.sizes[1]; /* the next image begins behind all rows, whether they are read or not */
+  return v;
+}
+
 etude_convolution_io etude_conv_io(const float *x, size_t x_pixel, float *y, size_t y_pixel) {
   etude_convolution_io io;
   memset(&io, 0, sizeof io);
@@ -330,7 +338,7 @@ static void run_band(etude_kernel_context *ctx, images *m, size_t n, size_t firs
   const size_t image = n == SIZE_MAX ? 0 : n;
   size_t from;
   m->v = etude_conv_band(c, c->groups, first, end, &from);
-  if (n == SIZE_MAX) m->v.batch = c->batch;
+  if (n == SIZE_MAX) m->v = etude_conv_images(c);
   m->x = (const float *)(const void *)c->in.data + image * c->in.batch + from * c->in.strides[1];
   m->y = (float *)(void *)c->out.data + image * c->out.batch + first * c->out.strides[1];
   m->io = etude_conv_io(m->in_last ? m->x : m->in, m->in_channels, m->out_last ? m->y : m->out, m->out_channels);
@@ -370,8 +378,7 @@ static etude_status take_scratch(etude_kernel_context *ctx, images *m, bool whol
   const uint64_t reach = (uint64_t)(m->rows - 1) * (uint64_t)c->stride[1] +
                          (uint64_t)(c->weight.sizes[1] - 1) * (uint64_t)c->dilation[1] + 1;
   const uint64_t in_rows = c->transposed || reach > c->in.sizes[1] ? c->in.sizes[1] : reach;
-  etude_convolution v = m->v;
-  if (whole) v.batch = c->batch;
+  const etude_convolution v = whole ? etude_conv_images(c) : m->v;
   const size_t parts = etude_convolution_parts(&v, m->workers), run = etude_convolution_scratch_size(&v, parts);
   if (run > SIZE_MAX / 8)
     return etude_kernel_fail(ctx, ETUDE_OUT_OF_MEMORY, "the kernel is too large to convolve with");

@@ -17,6 +17,9 @@ bool etude_conv_has_image(const etude_conv *c);
    whole. */
 etude_convolution etude_conv_band(const etude_conv *c, size_t groups, size_t first, size_t end, size_t *from);
 
+/* All of all images, which lie one behind the other. */
+etude_convolution etude_conv_images(const etude_conv *c);
+
 /* No bounds, and nothing added. */
 etude_convolution_io etude_conv_io(const float *x, size_t x_pixel, float *y, size_t y_pixel);
 

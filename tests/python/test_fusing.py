@@ -23,6 +23,7 @@ KINDS = {
     "strided": (normal(CHANNELS, CHANNELS, 3, 3) / 17, 2, 1, 1),
     "depthwise": (normal(CHANNELS, 1, 3, 3) / 3, 1, 1, CHANNELS),
     "grouped": (normal(CHANNELS, CHANNELS // 2, 5, 5) / 20, 1, 2, 2),
+    "patches": (normal(CHANNELS, CHANNELS, 2, 2) / 12, 2, 0, 1),  # which do not read the last row
 }
 
 
@@ -222,6 +223,25 @@ def test_methods_with_jumps_fuse_nothing():
     np.testing.assert_allclose(got, np.maximum(convolve(X, *KINDS["3x3"]), 0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_channels_last(kind):
+    """Images that lie one behind the other are convolved in one go."""
+    weights, stride, padding, groups = KINDS[kind]
+    last = (0, 2, 3, 1)
+    b = ProgramBuilder()
+    m = b.method("forward")
+    x = m.input(np.float32, X.shape, dim_order=last)
+    w = m.constant(weights, dim_order=last)
+    looks = etude.emit.spec(np.float32, shape(kind), dim_order=last)
+    y = m.call("aten::convolution.out", x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups, out=looks)
+    m.output(m.call("aten::relu.out", y, out=looks))
+    loaded = etude.load(b.to_bytes())
+    wanted = np.maximum(convolve(X, *KINDS[kind]), 0)
+    for limit in (0, 1 << 24):
+        got = loaded.load_method("forward", constant_limit=limit, fresh=True)(X)[0]
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * wanted.max())
+
+
 # ---- int8 ----
 
 
@@ -297,3 +317,55 @@ def test_int8(kind, twice):
         method(X)
     assert names.count("aten::convolution.out") == 2
     assert len(names) == 9  # a quantize before and after, three dequantizes, an addition and a negation
+
+
+def int8_pixels(x_scale, w_scale, bias, y_scale, clamps):
+    """One convolution of one pixel by the weights 100, what it is of numbers and of a loaded method."""
+    b = ProgramBuilder()
+    m = b.method("forward")
+    q = call_quantise(m, m.input(np.float32, (1, 1, 4, 4)), x_scale, 0)
+    w = m.call(
+        "quantized_decomposed::dequantize_per_tensor.out", m.constant(np.full((8, 1, 1, 1), 100, np.int8)), w_scale, 0, -127, 127, "int8"
+    )
+    x = call_dequantise(m, q, x_scale, 0)
+    y = m.call("aten::convolution.out", x, w, m.constant(np.full(8, bias, np.float32)), [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    for clamp in clamps:
+        y = m.call("aten::clamp.out", y, *clamp)
+    m.output(negated(m, call_dequantise(m, call_quantise(m, y, y_scale, 0), y_scale, 0)))
+
+    def truth(x):
+        y = quantise(x, x_scale, 0) * x_scale * 100 * w_scale + bias
+        for low, high in clamps:
+            y = np.clip(y, low, high)
+        return -quantise(y, y_scale, 0) * np.float32(y_scale)
+
+    return etude.load(b.to_bytes()), truth
+
+
+@pytest.mark.parametrize(
+    "clamps",
+    [
+        [(0.0, None), (None, 0.5)],
+        [(-0.3, 0.3), (-1.0, 1.0)],
+        [(-0.5, 1.0), (0.0, None)],
+        [(-1.0, -0.5), (0.25, 0.75)],  # all below the second
+        [(0.5, 1.0), (None, 0.2), (-0.1, None)],
+    ],
+)
+def test_int8_clamps_in_a_row(clamps):
+    loaded, truth = int8_pixels(0.5, 0.01, 0.0, 0.01, clamps)
+    x = np.arange(-8, 8, dtype=np.float32).reshape(1, 1, 4, 4)
+    for limit in (0, 1 << 24):
+        got = loaded.load_method("forward", constant_limit=limit, fresh=True)(x)[0]
+        np.testing.assert_allclose(got, np.broadcast_to(truth(x), got.shape), rtol=1e-6)
+
+
+@pytest.mark.parametrize("x_scale", [2.0**-23, 1e-8, 1e-30])
+@pytest.mark.parametrize("bias", [50.0, -5.0, 0.5, 0.0])
+def test_int8_biases_of_any_size(x_scale, bias):
+    """A bias that 32 bits can't hold in units of the sums: PyTorch gives what was zero in calibration the scale 2^-23."""
+    loaded, truth = int8_pixels(x_scale, 0.01, bias, 0.5, [])
+    x = np.arange(-8, 8, dtype=np.float32).reshape(1, 1, 4, 4)
+    for limit in (0, 1 << 24):
+        got = loaded.load_method("forward", constant_limit=limit, fresh=True)(x)[0]
+        np.testing.assert_allclose(got, np.broadcast_to(truth(x), got.shape), rtol=1e-6)
