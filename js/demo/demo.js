@@ -7,7 +7,7 @@ import { makeInput } from "./inputs.js";
 import { showOptions } from "./options.js";
 import { showOutput } from "./outputs.js";
 import { bytes, drawPlan } from "./plan.js";
-import { setProgram, setTokenizer, stop, write } from "./writer.js";
+import { canWrite, setProgram, setTokenizer, stop, write } from "./writer.js";
 
 const BUDGET = 100; // milliseconds of running it again and again: a browser's clock may be as coarse as 0.1 ms
 const MOST_RUNS = 2000; // or may stand still
@@ -76,7 +76,8 @@ async function choose(info, opened = 0) {
     await prepare();
     await run();
   });
-  inputs = info.inputs.map((input, i) => makeInput(input, i, changed));
+  const isShort = canWrite(program); // a whole window of a language model would take long
+  inputs = info.inputs.map((input, i) => makeInput(input, i, changed, isShort));
   find("#inputs .list").replaceChildren(...(inputs.length > 0 ? inputs.map((input) => input.element) : ["This method takes none."]));
   const backends = [...new Set(info.delegates)];
   options = showOptions(find("#options .list"), program.runtime, backends, () => attempt(async () => {
@@ -153,7 +154,8 @@ async function run() {
     const given = inputs.map((input) => input.value());
     const { outputs, instructions } = method.profile(given);
     const sum = instructions.reduce((all, { milliseconds: ms }) => all + ms, 0);
-    const [alone, profiles] = method.stateNames.length > 0 ? [sum, [instructions]] : measure(given);
+    const isOnce = method.stateNames.length > 0 || sum > BUDGET; // again it would be another, or long
+    const [alone, profiles] = isOnce ? [sum, [instructions]] : measure(given);
     find("#time").textContent = milliseconds(alone);
     find("#outputs .list").replaceChildren(...(outputs.length > 0 ? outputs.map(showOutput) : ["This method gives none."]));
     showTimes(profiles);

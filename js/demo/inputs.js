@@ -107,8 +107,8 @@ function fileInput(info, index, changed) {
   return { body: [element("div", { className: "bar" }, button), note], value, show };
 }
 
-function madeInput(info, index, changed, how) {
-  const shape = element("textarea", { className: "line", rows: 1, value: JSON.stringify(info.shape), onchange: () => changed(), "aria-label": `shape of input ${index}` });
+function madeInput(info, index, changed, how, isShort) {
+  const shape = element("textarea", { className: "line", rows: 1, value: JSON.stringify(isShort ? info.shape.map(() => 1) : info.shape), onchange: () => changed(), "aria-label": `shape of input ${index}` });
   const value = () => {
     const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
     const count = size(sizes) * (isComplex(info.dtype) ? 2 : 1);
@@ -127,12 +127,12 @@ const NUMBERS = "numbers";
 const FILE = ".npy file";
 
 /** A tensor comes in several ways, of which one is chosen. */
-function tensorInput(info, index, changed) {
+function tensorInput(info, index, changed, isShort) {
   const layouts = layoutsOf(info);
   const isPicture = Object.keys(layouts).length > 0;
   const how = choice(`what input ${index} is`, [...(isPicture ? [PICTURE] : []), ...Object.keys(MADE), NUMBERS, FILE]);
   if (!isPicture && INDEX.test(info.dtype)) how.value = "ones"; // indices that most tensors have, and what may be divided by
-  const made = madeInput(info, index, changed, how);
+  const made = madeInput(info, index, changed, how, isShort);
   const ways = { [NUMBERS]: typedInput(info, index, changed), [FILE]: fileInput(info, index, changed) };
   for (const name of Object.keys(MADE)) ways[name] = made;
   if (isPicture) ways[PICTURE] = pictureInput(info, index, layouts, changed);
@@ -175,13 +175,14 @@ function fixedInput(info) {
 
 /**
  * Controls for one input: `{element, value, take, isPicture}`, where `value()` makes what the method gets and `take(file)` puts a
- * file there. `changed` is called after each change, with what is to be done before it counts.
+ * file there. `changed` is called after each change, with what is to be done before it counts. `isShort`: sizes that may be smaller
+ * begin with 1.
  */
-export function makeInput(info, index, changed) {
+export function makeInput(info, index, changed, isShort) {
   const told = { tensor: () => tensorText(info), none: () => "number or None" }[info.kind]?.() ?? info.kind;
   const head = element("h3", { id: `input-${index}` }, `input ${index}`, element("code", { textContent: told }));
   const kind = info.kind === "tensor" ? tensorInput : info.value === undefined ? openInput : fixedInput;
-  const { body, value, take, isPicture = false } = kind(info, index, changed);
+  const { body, value, take, isPicture = false } = kind(info, index, changed, isShort);
   const box = element("div", { className: "item", role: "group", "aria-labelledby": `input-${index}` }, head, ...body);
   return { element: box, value, take, isPicture };
 }
