@@ -1,31 +1,13 @@
 /* Integer tiles for Arm Cortex-M: two products of 16 bits in an instruction of the DSP extension, or sixteen of 8 bits in
- * one of Helium. Which of them is known when compiling; floats and depthwise convolutions are those of tile_plain.c. */
+ * one of Helium. Which of them is known when compiling; floats are those of tile_plain.c. */
+#include "integer.h"
 #include "tile_sets.h"
 
 #if defined(ETUDE_WITH_DSP)
-#include <arm_acle.h>
-#if defined(ETUDE_WITH_HELIUM)
-#include <arm_mve.h>
-#endif
 
 #define ROWS 8 /* of a tile, which is gone through in squares of two: so many sums stay in registers */
 #define COLS 4
 #define NIBBLE_GROUP 4
-
-static uint32_t load_word(const void *from) {
-  uint32_t word;
-  memcpy(&word, from, sizeof word);
-  return word;
-}
-
-/* Bytes 0 and 2, and 1 and 3, each as 16 bits with its sign. */
-ETUDE_INLINE int16x2_t even_bytes(uint32_t word) { return __sxtb16((int8x4_t)word); }
-
-ETUDE_INLINE int16x2_t odd_bytes(uint32_t word) {
-  int16x2_t pair;
-  __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word)); /* an intrinsic would turn first */
-  return pair;
-}
 
 #if defined(ETUDE_WITH_HELIUM)
 #define GROUP 16
@@ -44,8 +26,8 @@ typedef struct pairs {
 typedef pairs inputs;
 typedef pairs weights;
 ETUDE_INLINE pairs load_pairs(const int8_t *from) {
-  const uint32_t word = load_word(from);
-  const pairs both = {even_bytes(word), odd_bytes(word)};
+  const uint32_t word = etude_load_word(from);
+  const pairs both = {etude_even_bytes(word), etude_odd_bytes(word)};
   return both;
 }
 ETUDE_INLINE inputs load_inputs(const int8_t *x) { return load_pairs(x); }
@@ -111,10 +93,7 @@ static void product_s8(const etude_product_tile *t) {
   for (uint32_t i = 0; i < t->rows; ++i) memcpy(sums[i], bias, sizeof sums[i]);
   sum_tile(sums, t, (const int8_t *)(const void *)(scale + COLS));
   for (uint32_t i = 0; i < t->rows; ++i) {
-    int8_t *y = (int8_t *)t->y + i * t->y_row;
-    for (uint32_t j = 0; j < t->cols; ++j) {
-      y[j] = etude_requantize((float)sums[i][j] * scale[j], t->y_zero, t->y_low, t->y_high);
-    }
+    etude_requantize_row((int8_t *)t->y + i * t->y_row, sums[i], scale, t->cols, t->y_zero, t->y_low, t->y_high);
   }
 }
 
@@ -161,12 +140,13 @@ static void product_qb4(const etude_product_tile *t) {
     for (size_t b = 0; b < blocks; ++b, w += 2 * COLS) {
       int32_t s0 = t->block_sums[i * blocks + b], s1 = s0, s2 = s0, s3 = s0;
       for (size_t k = 0; k < t->block; k += 2 * NIBBLE_GROUP, x += 2 * NIBBLE_GROUP, w += COLS * NIBBLE_GROUP) {
-        const uint32_t low = load_word(x), high = load_word(x + NIBBLE_GROUP);
-        const int16x2_t eight[4] = {even_bytes(low), odd_bytes(low), even_bytes(high), odd_bytes(high)};
-        s0 = add_nibbles(s0, eight, load_word(w));
-        s1 = add_nibbles(s1, eight, load_word(w + NIBBLE_GROUP));
-        s2 = add_nibbles(s2, eight, load_word(w + 2 * NIBBLE_GROUP));
-        s3 = add_nibbles(s3, eight, load_word(w + 3 * NIBBLE_GROUP));
+        const uint32_t low = etude_load_word(x), high = etude_load_word(x + NIBBLE_GROUP);
+        const int16x2_t eight[4] = {etude_even_bytes(low), etude_odd_bytes(low), etude_even_bytes(high),
+                                    etude_odd_bytes(high)};
+        s0 = add_nibbles(s0, eight, etude_load_word(w));
+        s1 = add_nibbles(s1, eight, etude_load_word(w + NIBBLE_GROUP));
+        s2 = add_nibbles(s2, eight, etude_load_word(w + 2 * NIBBLE_GROUP));
+        s3 = add_nibbles(s3, eight, etude_load_word(w + 3 * NIBBLE_GROUP));
       }
       sums[0] += (float)s0 * etude_float_of_bfloat16(w);
       sums[1] += (float)s1 * etude_float_of_bfloat16(w + 2);
@@ -177,6 +157,58 @@ static void product_qb4(const etude_product_tile *t) {
   }
 }
 
+/* ---- depthwise convolutions ---- */
+
+#define CHANNELS 8   /* of a block of weights */
+#define MOST_TAPS 49 /* whose places are noted */
+
+static void point_at_taps(const etude_depthwise_tile *t, size_t line, size_t pixel, const int8_t **to) {
+  if (t->corner == NULL) {
+    for (size_t tap = 0; tap < t->taps; ++tap) to[tap] = (const int8_t *)t->x[pixel * t->x_step + tap];
+    return;
+  }
+  const char *column = t->corner + line * t->line_step + pixel * t->pixel_step;
+  for (uint32_t x = 0; x < t->tap_cols; ++x, column += t->tap_col) {
+    const char *from = column;
+    for (uint32_t y = 0; y < t->tap_rows; ++y, from += t->tap_row) *to++ = (const int8_t *)(const void *)from;
+  }
+}
+
+static void depthwise_pixel(const etude_depthwise_tile *t, const int8_t *const *x, int8_t *y) {
+  const char *packed = (const char *)t->packed;
+  for (size_t c = 0; c < t->channels; c += CHANNELS, packed += CHANNELS * (8 + t->taps)) {
+    const int32_t *bias = (const int32_t *)(const void *)packed;
+    const float *scale = (const float *)(const void *)(bias + CHANNELS);
+    const int8_t *w = (const int8_t *)(const void *)(scale + CHANNELS);
+    const size_t cols = t->channels - c < CHANNELS ? t->channels - c : CHANNELS;
+    int32_t sums[CHANNELS];
+    memcpy(sums, bias, sizeof sums);
+    if (cols == CHANNELS) {
+      etude_integer_sum_taps(sums, x, c, w, CHANNELS, t->taps);
+    } else {
+      for (size_t tap = 0; tap < t->taps; ++tap) {
+        for (size_t j = 0; j < cols; ++j) sums[j] += x[tap][c + j] * w[tap * CHANNELS + j];
+      }
+    }
+    etude_requantize_row(y + c, sums, scale, cols, t->y_zero, t->y_low, t->y_high);
+  }
+}
+
+static void depthwise_s8(const etude_depthwise_tile *t) {
+  const int8_t *taps[MOST_TAPS];
+  const size_t lines = t->corner == NULL ? 1 : t->lines;
+  if (t->taps > MOST_TAPS) {
+    etude_plain_depthwise_s8(t);
+    return;
+  }
+  for (size_t line = 0; line < lines; ++line) {
+    for (size_t pixel = 0; pixel < t->pixels; ++pixel) {
+      point_at_taps(t, line, pixel, taps);
+      depthwise_pixel(t, taps, (int8_t *)t->y + line * t->y_line + pixel * t->y_pixel);
+    }
+  }
+}
+
 const etude_tiles etude_tiles_cortex_m = {
     LAYOUT,
     {ETUDE_PLAIN_F32_TILES,
@@ -184,7 +216,7 @@ const etude_tiles etude_tiles_cortex_m = {
      {ROWS, COLS, COLS, GROUP, 0, product_qd8},
      {ROWS, COLS, COLS, NIBBLE_GROUP, 0, product_qb4}},
     {1, 8}, /* as of tile_plain.c */
-    {etude_plain_depthwise_f32, etude_plain_depthwise_s8},
+    {etude_plain_depthwise_f32, depthwise_s8},
     etude_plain_winograd_input,
     etude_plain_winograd_output,
     etude_plain_quantize_row,

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "cortex_m.h"
 #include "isa.h"
 #include "tiles.h"
 #include "winograd.h"
@@ -48,6 +49,25 @@ static inline int8_t etude_requantize(float real, int32_t zero, int32_t low, int
   const float value = real > least ? (real < most ? real : most) : least;
   return (int8_t)(etude_round_small(value) + zero);
 }
+
+/* Results of sums, each with its scale. */
+#if defined(ETUDE_WITH_HELIUM)
+ETUDE_INLINE void etude_requantize_row(int8_t *y, const int32_t *sums, const float *scales, size_t count, int32_t zero,
+                                       int32_t low, int32_t high) {
+  const float32x4_t least = vdupq_n_f32((float)(low - zero)), most = vdupq_n_f32((float)(high - zero));
+  for (size_t i = 0; i < count; i += 4) {
+    const mve_pred16_t some = vctp32q((uint32_t)(count - i));
+    const float32x4_t real = vmulq_f32(vcvtq_f32_s32(vldrwq_z_s32(sums + i, some)), vldrwq_z_f32(scales + i, some));
+    const int32x4_t whole = vcvtnq_s32_f32(vminnmq_f32(vmaxnmq_f32(real, least), most));
+    vstrbq_p_s32(y + i, vaddq_n_s32(whole, zero), some);
+  }
+}
+#else
+ETUDE_INLINE void etude_requantize_row(int8_t *y, const int32_t *sums, const float *scales, size_t count, int32_t zero,
+                                       int32_t low, int32_t high) {
+  for (size_t i = 0; i < count; ++i) y[i] = etude_requantize((float)sums[i] * scales[i], zero, low, high);
+}
+#endif
 
 static inline float etude_clamp_product(const etude_product_tile *t, float value) {
   const float raised = t->low > value ? t->low : value;

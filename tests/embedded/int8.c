@@ -36,27 +36,36 @@ static etude_convolution image(size_t in, size_t out, size_t size, uint32_t kern
   return c;
 }
 
+static etude_convolution depthwise(size_t channels, size_t size, uint32_t kernel, uint32_t stride) {
+  etude_convolution c = image(1, 1, size, kernel);
+  c.groups = channels;
+  c.stride_height = c.stride_width = stride;
+  c.out_height = c.out_width = (size + stride - 1) / stride;
+  return c;
+}
+
 static size_t pixels(const etude_convolution *c) { return c->batch * c->out_height * c->out_width; }
+static size_t outs(const etude_convolution *c) { return c->groups * c->out_channels; }
 
 /* The instructions of a run; its result, which the caller frees. */
 static uint32_t count(const sample *s, const etude_tiles *tiles, double per_tick, void **out) {
   etude_convolution c = s->c;
   c.tiles = tiles;
-  const size_t taps = (size_t)c.kernel_height * c.kernel_width, weights = c.out_channels * taps * c.in_channels;
-  const size_t inputs = c.in_height * c.in_width * c.in_channels, results = pixels(&c) * c.out_channels;
+  const size_t taps = (size_t)c.kernel_height * c.kernel_width, weights = outs(&c) * taps * c.in_channels;
+  const size_t inputs = c.in_height * c.in_width * c.groups * c.in_channels, results = pixels(&c) * outs(&c);
   int8_t *x = take(inputs), *data = take(weights), *y = take(results * sizeof(float));
-  float *scales = take(c.out_channels * sizeof(float));
+  float *scales = take(outs(&c) * sizeof(float));
   uint16_t *block_scales = take(weights / 32 * sizeof *block_scales + 64);
   etude_row_scale *rows = take(c.in_width * sizeof *rows);
   srand(1);
   for (size_t i = 0; i < inputs; ++i) x[i] = (int8_t)(rand() >> 4);
   for (size_t i = 0; i < weights; ++i) data[i] = (int8_t)(rand() >> 4);
-  for (size_t i = 0; i < c.out_channels; ++i) scales[i] = 0.001f * (float)(1 + rand() % 7);
+  for (size_t i = 0; i < outs(&c); ++i) scales[i] = 0.001f * (float)(1 + rand() % 7);
   for (size_t i = 0; i < weights / 32; ++i) block_scales[i] = (uint16_t)(0x3c00 + rand() % 64);
   for (size_t i = 0; i < c.in_width; ++i) rows[i] = (etude_row_scale){(int32_t)i - 3, 0.02f};
   const etude_weights w = {data, taps * c.in_channels, 1, 0, NULL, scales, block_scales, 3};
-  const etude_convolution_io io = {x, y,    c.in_channels, c.out_channels, NULL, 0, -1e30f, 1e30f,
-                                   2, -128, 127,           rows,           false};
+  const etude_convolution_io io = {x,    y,    c.groups * c.in_channels, outs(&c), NULL, 0, -1e30f, 1e30f, 2, -128, 127,
+                                   rows, false};
   void *packed = take(etude_convolution_packed_size(&c)), *scratch = take(etude_convolution_scratch_size(&c, 1));
   etude_convolution_pack(&c, packed, &w, 0, 1);
   const uint32_t before = ticks();
@@ -76,6 +85,8 @@ int main(void) {
       {"int8 convolution, 3 x 3, 16 to 16, 12 x 12", image(16, 16, 12, 3)},
       {"int8 convolution, 3 x 3, 3 to 16, 16 x 16", image(3, 16, 16, 3)},
       {"int8 convolution, 1 x 1, 32 to 32, 12 x 12", image(32, 32, 12, 1)},
+      {"int8 depthwise convolution, 3 x 3, 16 channels, 12 x 12", depthwise(16, 12, 3, 1)},
+      {"int8 depthwise convolution, 3 x 3, stride 2, 24 channels, 12 x 12", depthwise(24, 12, 3, 2)},
       {"dynamically quantised linear, 1 x 256 to 128", etude_product(ETUDE_ARITHMETIC_QD8, 1, 256, 128)},
       {"4-bit linear, 1 x 256 to 128", four},
   };
@@ -90,9 +101,9 @@ int main(void) {
     const uint32_t a = count(&samples[i], &etude_tiles_plain, per_tick, &plain);
     const uint32_t b = count(&samples[i], etude_tiles_select(), per_tick, &best);
     const size_t size = c->arithmetic == ETUDE_ARITHMETIC_S8 ? 1 : sizeof(float);
-    const int same = memcmp(plain, best, pixels(c) * c->out_channels * size) == 0;
+    const int same = memcmp(plain, best, pixels(c) * outs(c) * size) == 0;
     const unsigned long products =
-        (unsigned long)(pixels(c) * c->out_channels * c->kernel_height * c->kernel_width * c->in_channels);
+        (unsigned long)(pixels(c) * outs(c) * c->kernel_height * c->kernel_width * c->in_channels);
     printf("count: %s: %lu products, plain %lu, best %lu, %s\n", samples[i].name, products, (unsigned long)a,
            (unsigned long)b, same ? "same" : "DIFFERENT");
     failed += !same;

@@ -11,24 +11,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from etude import load
+from etude.embed.integers import to_integers
+from etude.embed.prune import drop_unused, items
 from etude.embed.sources import read_kernels
 from etude.emit import flow
 from etude.emit.errors import EmitError
-from etude.emit.model import Chain, Dynamism, KernelCall, Method, Null, OptionalTensorList, Program, Tensor, TensorList, operands
+from etude.emit.model import Chain, Dynamism, KernelCall, Method, OptionalTensorList, Program, Tensor, TensorList
 from etude.emit.plan import plan_method
 from etude.emit.reader import read_program
 from etude.emit.writer import program_bytes
 
 
-def fold(data: bytes) -> bytes:
-    """The program without what could be computed; as it is where nothing could, or where the package `flatbuffers` is missing."""
+def fold(data: bytes, *, integers: bool = True) -> bytes:
+    """The program without what could be computed, and with int8 chains in whole numbers unless `integers` is false.
+
+    It is as it was where nothing could be done, or where the package `flatbuffers` is missing.
+    """
     try:
         program = read_program(data)
-        before = [len(method.chains[0].instructions) for method in program.methods]
+        changed = False
         for method in program.methods:
             if _is_simple(method):
-                _fold_method(method)
-        if [len(method.chains[0].instructions) for method in program.methods] == before:
+                changed |= integers and to_integers(method)
+                changed |= _fold_method(method)
+        if not changed:
             return data
         return program_bytes(program, constant_alignment=16)
     except EmitError:
@@ -41,7 +47,7 @@ def _is_simple(method: Method) -> bool:
     return len(method.chains) == 1 and not state and all(isinstance(one, KernelCall) for _, _, one in method.instructions())
 
 
-def _fold_method(method: Method) -> None:
+def _fold_method(method: Method) -> bool:
     chain = method.chains[0]
     views = flow.same_place_views(method)
     shown = {*views, *views.values(), *method.outputs}
@@ -52,11 +58,12 @@ def _fold_method(method: Method) -> None:
         else:
             kept.append(number)
     if len(kept) == len(chain.instructions):
-        return
+        return False
     traces = None if chain.traces is None else [chain.traces[number] for number in kept]
     method.chains[0] = Chain([chain.instructions[number] for number in kept], traces)
-    _drop_unused(method)
+    drop_unused(method)
     plan_method(method).apply(method)
+    return True
 
 
 def _can_fold(method: Method, call: KernelCall, shown: set[int]) -> bool:
@@ -68,7 +75,7 @@ def _can_fold(method: Method, call: KernelCall, shown: set[int]) -> bool:
         return False
     computed = {one.args[-1] for _, _, one in method.instructions() if isinstance(one, KernelCall) and one.args} | set(method.inputs)
     computed -= {index for index, value in enumerate(method.values) if isinstance(value, Tensor | TensorList | OptionalTensorList)}
-    if computed & (set(call.args) | {item for index in call.args for item in _items(method, index)}):
+    if computed & (set(call.args) | {item for index in call.args for item in items(method, index)}):
         return False  # a number that the caller gives, or the program computes
     reads = [method.values[index] for index in effect.reads]
     results = [method.values[index] for index in effect.kills]
@@ -89,27 +96,10 @@ def _compute(method: Method, call: KernelCall) -> None:
     """Run one call, and put its results among the constants."""
     results = list(dict.fromkeys(flow.effect(method, call).kills))
     alone = Method("fold", copy.deepcopy(method.values), [], results, [Chain([call])], [], list(method.buffer_sizes))
-    _drop_unused(alone)
+    drop_unused(alone)
     arrays = load(program_bytes(Program([alone]))).load_method("fold").execute([])
     for index, array in zip(results, arrays, strict=True):
         old = method.values[index]
         if isinstance(old, Tensor):
             dense = np.ascontiguousarray(np.asarray(array).transpose(old.dim_order) if old.sizes else array)
             method.values[index] = Tensor(old.dtype, old.sizes, old.dim_order, data=dense.tobytes())
-
-
-def _drop_unused(method: Method) -> None:
-    """Empty the places of values that nothing names, so that their data is not stored."""
-    used = {index for _, _, one in method.instructions() for index in operands(one)} | {*method.inputs, *method.outputs}
-    for index in list(used):
-        used |= _items(method, index)
-    for index in range(len(method.values)):
-        if index not in used:
-            method.values[index] = Null()
-
-
-def _items(method: Method, index: int) -> set[int]:
-    value = method.values[index]
-    items = getattr(value, "items", ())
-    whole = isinstance(value, TensorList | OptionalTensorList) or type(value).__name__ == "IntList"
-    return {item for item in items if isinstance(item, int) and item >= 0} if whole else set()
