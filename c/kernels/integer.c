@@ -104,19 +104,33 @@ static etude_status set_window(etude_kernel_context *ctx, window *w, const etude
     const int64_t reach = (int64_t)w->dilation[d] * (w->kernel[d] - 1) + 1;
     w->in[d] = x->sizes[1 + d];
     const int64_t room = (int64_t)w->in[d] + 2 * (int64_t)w->padding[d] - reach;
-    if (room < 0 || w->in[d] > INT32_MAX / 2)
+    if (room < 0 || w->in[d] > INT32_MAX / 4)
       return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "windows do not fit into %T", x);
     w->out[d] = sizes[1 + d] = (int32_t)(room / w->stride[d]) + 1;
   }
   return etude_kernel_resize(ctx, out, sizes, 4);
 }
 
-/* The inputs of tap (ky, kx) of output (oy, ox) of image n; NULL in the padding. */
-static const int8_t *input_at(const window *w, size_t n, int32_t oy, int32_t ox, int32_t ky, int32_t kx) {
-  const int64_t y = (int64_t)oy * w->stride[0] - w->padding[0] + (int64_t)ky * w->dilation[0];
-  const int64_t x = (int64_t)ox * w->stride[1] - w->padding[1] + (int64_t)kx * w->dilation[1];
-  if (y < 0 || x < 0 || y >= w->in[0] || x >= w->in[1]) return NULL;
-  return w->x + ((n * (size_t)w->in[0] + (size_t)y) * (size_t)w->in[1] + (size_t)x) * w->channels;
+/* Row `ky` of the kernel as output (oy, ox) of image n sees it: the taps from `first` to before `end` are in the image, and the first
+   of these is at `x`; none are where `end` is not beyond `first`. Sizes are such that 32 bits do. */
+typedef struct seen {
+  const int8_t *x;
+  int32_t first, end;
+} seen;
+
+static seen row_at(const window *w, size_t n, int32_t oy, int32_t ox, int32_t ky) {
+  const int32_t y = oy * w->stride[0] - w->padding[0] + ky * w->dilation[0], step = w->dilation[1];
+  const int32_t x = ox * w->stride[1] - w->padding[1];
+  seen r = {NULL, 0, w->kernel[1]};
+  if (y < 0 || y >= w->in[0]) {
+    r.end = 0;
+    return r;
+  }
+  if (x < 0) r.first = (-x + step - 1) / step;
+  if (x + (r.end - 1) * step >= w->in[1]) r.end = (w->in[1] - x + step - 1) / step;
+  const size_t line = n * (size_t)w->in[0] + (size_t)y;
+  if (r.first < r.end) r.x = w->x + (line * (size_t)w->in[1] + (size_t)(x + r.first * step)) * w->channels;
+  return r;
 }
 
 /* ---- convolutions and linear layers ---- */
@@ -151,22 +165,18 @@ static void set_bounds(etude_integer_product *p, const bounds *b) {
 
 /* Copies what a window sees. */
 static void gather(const window *w, size_t n, int32_t oy, int32_t ox, int32_t zero, int8_t *to) {
-  const size_t row = (size_t)w->kernel[1] * w->channels;
+  const size_t step = (size_t)w->dilation[1] * w->channels;
   for (int32_t ky = 0; ky < w->kernel[0]; ++ky) {
-    const int8_t *first = input_at(w, n, oy, ox, ky, 0), *last = input_at(w, n, oy, ox, ky, w->kernel[1] - 1);
-    if (first != NULL && last != NULL && w->dilation[1] == 1) {
-      memcpy(to, first, row);
-      to += row;
-      continue;
+    const seen r = row_at(w, n, oy, ox, ky);
+    const size_t whole = (size_t)w->kernel[1] * w->channels;
+    if (r.first > 0 || r.end < w->kernel[1]) memset(to, zero, whole);
+    if (w->dilation[1] == 1 && r.first < r.end) {
+      memcpy(to + (size_t)r.first * w->channels, r.x, (size_t)(r.end - r.first) * w->channels);
+    } else {
+      const int8_t *x = r.x;
+      for (int32_t kx = r.first; kx < r.end; ++kx, x += step) memcpy(to + (size_t)kx * w->channels, x, w->channels);
     }
-    for (int32_t kx = 0; kx < w->kernel[1]; ++kx, to += w->channels) {
-      const int8_t *from = input_at(w, n, oy, ox, ky, kx);
-      if (from == NULL) {
-        memset(to, zero, w->channels);
-      } else {
-        memcpy(to, from, w->channels);
-      }
-    }
+    to += whole;
   }
 }
 
@@ -188,12 +198,12 @@ static etude_status run_dense(etude_kernel_context *ctx, const window *w, const 
     for (size_t i = 0; i < pixels; ++i, y += p->columns) {
       const int32_t oy = (int32_t)(i / (size_t)w->out[1]), ox = (int32_t)(i % (size_t)w->out[1]);
       const size_t at = i % 2;
-      int8_t *seen = room + 2 * line + at * window_size;
-      const int8_t *x = seen;
+      int8_t *copy = room + 2 * line + at * window_size;
+      const int8_t *x = copy;
       if (is_product(w)) {
-        x = input_at(w, n, oy, ox, 0, 0);
+        x = row_at(w, n, oy, ox, 0).x;
       } else {
-        gather(w, n, oy, ox, zero, seen);
+        gather(w, n, oy, ox, zero, copy);
       }
       lines[at] = etude_integer_line(room + at * line, x, p->depth);
       if (at == 1) {
@@ -210,6 +220,7 @@ static etude_status run_depthwise(etude_kernel_context *ctx, const window *w, co
                                   int32_t zero, int8_t *y) {
   int8_t *padding = etude_kernel_scratch(ctx, p->columns);
   const int8_t **taps = etude_kernel_scratch(ctx, p->depth * sizeof *taps);
+  const size_t step = (size_t)w->dilation[1] * w->channels;
   if (padding == NULL || taps == NULL) return ETUDE_OUT_OF_MEMORY;
   SCRATCH_TAKEN(ctx);
   memset(padding, zero, p->columns);
@@ -219,9 +230,12 @@ static etude_status run_depthwise(etude_kernel_context *ctx, const window *w, co
       for (int32_t ox = 0; ox < w->out[1]; ++ox, y += p->columns) {
         const int8_t **to = taps;
         for (int32_t ky = 0; ky < w->kernel[0]; ++ky) {
+          const seen r = row_at(w, n, oy, ox, ky);
+          const int8_t *x = r.x;
           for (int32_t kx = 0; kx < w->kernel[1]; ++kx) {
-            const int8_t *from = input_at(w, n, oy, ox, ky, kx);
-            *to++ = from == NULL ? padding : from;
+            const bool inside = kx >= r.first && kx < r.end;
+            *to++ = inside ? x : padding;
+            if (inside) x += step;
           }
         }
         etude_integer_depthwise(p, taps, y);
@@ -298,21 +312,17 @@ KERNEL(etude_int8_linear) {
 
 #define CHUNK 32u /* channels at a time */
 
-/* Adds up the channels of a window, or takes the largest of each. */
-static void pool_window(const window *w, size_t n, int32_t oy, int32_t ox, size_t channel, size_t count, bool largest,
-                        int32_t results[CHUNK]) {
-  for (size_t c = 0; c < count; ++c) results[c] = largest ? INT8_MIN : 0;
+static void take_largest(int8_t *y, const int8_t *x, size_t count) {
+  for (size_t c = 0; c < count; ++c) y[c] = x[c] > y[c] ? x[c] : y[c];
+}
+
+static void largest_pixel(const window *w, size_t n, int32_t oy, int32_t ox, int8_t *y) {
+  const size_t step = (size_t)w->dilation[1] * w->channels;
+  memset(y, INT8_MIN, w->channels);
   for (int32_t ky = 0; ky < w->kernel[0]; ++ky) {
-    for (int32_t kx = 0; kx < w->kernel[1]; ++kx) {
-      const int8_t *x = input_at(w, n, oy, ox, ky, kx);
-      if (x == NULL) continue;
-      x += channel;
-      if (largest) {
-        for (size_t c = 0; c < count; ++c) results[c] = x[c] > results[c] ? x[c] : results[c];
-      } else {
-        for (size_t c = 0; c < count; ++c) results[c] += x[c];
-      }
-    }
+    const seen r = row_at(w, n, oy, ox, ky);
+    const int8_t *x = r.x;
+    for (int32_t kx = r.first; kx < r.end; ++kx, x += step) take_largest(y, x, w->channels);
   }
 }
 
@@ -330,18 +340,33 @@ static int8_t average_of(const average *a, int32_t sum) {
   return (int8_t)etude_round_within(value);
 }
 
+/* Windows lie within the image. */
+static void average_pixel(const window *w, const average *a, size_t n, int32_t oy, int32_t ox, int8_t *y) {
+  int32_t sums[CHUNK];
+  for (size_t channel = 0; channel < w->channels; channel += CHUNK) {
+    const size_t count = w->channels - channel < CHUNK ? w->channels - channel : CHUNK;
+    memset(sums, 0, sizeof sums);
+    for (int32_t ky = 0; ky < w->kernel[0]; ++ky) {
+      const int8_t *x = row_at(w, n, oy, ox, ky).x + channel;
+      for (int32_t kx = 0; kx < w->kernel[1]; ++kx, x += w->channels) {
+        for (size_t c = 0; c < count; ++c) sums[c] += x[c];
+      }
+    }
+    for (size_t c = 0; c < count; ++c) *y++ = average_of(a, sums[c]);
+  }
+}
+
 /* `a` is NULL for the largest. */
 static etude_status pool(etude_kernel_context *ctx, const window *w, const average *a, int8_t *y) {
-  int32_t results[CHUNK];
+  const uint64_t taps = (uint64_t)w->kernel[0] * (uint64_t)w->kernel[1];
   for (size_t n = 0; n < w->batch; ++n) {
     for (int32_t oy = 0; oy < w->out[0]; ++oy) {
-      const uint64_t taps = (uint64_t)w->kernel[0] * (uint64_t)w->kernel[1];
       TRY(etude_kernel_work(ctx, etude_steps(etude_steps((size_t)w->out[1], taps), w->channels)));
-      for (int32_t ox = 0; ox < w->out[1]; ++ox) {
-        for (size_t channel = 0; channel < w->channels; channel += CHUNK) {
-          const size_t count = w->channels - channel < CHUNK ? w->channels - channel : CHUNK;
-          pool_window(w, n, oy, ox, channel, count, a == NULL, results);
-          for (size_t c = 0; c < count; ++c) *y++ = a == NULL ? (int8_t)results[c] : average_of(a, results[c]);
+      for (int32_t ox = 0; ox < w->out[1]; ++ox, y += w->channels) {
+        if (a == NULL) {
+          largest_pixel(w, n, oy, ox, y);
+        } else {
+          average_pixel(w, a, n, oy, ox, y);
         }
       }
     }
@@ -509,18 +534,18 @@ KERNEL(etude_int8_permute) {
   etude_tensor *x, *out;
   int64_t dims[4];
   size_t sizes[4] = {1, 1, 1, 1}, steps[4] = {0, 0, 0, 0};
-  uint32_t rank, seen = 0;
+  uint32_t rank, named = 0;
   TRY(etude_arg_count(ctx, arg_count, 4));
   TRY(get_tensor(ctx, args, 0, ETUDE_CHAR, 0, &x));
   TRY(etude_arg_int_list(ctx, args, 1, dims, 4, &rank, NULL));
   TRY(get_out(ctx, args, 2, x, &out));
   for (uint32_t d = 0; d < rank; ++d) {
     if (rank != x->rank || dims[d] < 0 || dims[d] >= rank) continue;
-    seen |= 1u << dims[d];
+    named |= 1u << dims[d];
     sizes[4 - rank + d] = (size_t)x->sizes[dims[d]];
     steps[4 - rank + d] = (size_t)x->strides[dims[d]];
   }
-  if (rank != x->rank || seen != (1u << rank) - 1 || etude_tensor_numel(out) != etude_tensor_numel(x))
+  if (rank != x->rank || named != (1u << rank) - 1 || etude_tensor_numel(out) != etude_tensor_numel(x))
     return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T can't be turned into %T so", x, out);
   TRY(etude_kernel_resize(ctx, out, out->sizes, out->rank));
   const int8_t *from = x->data;
@@ -528,8 +553,8 @@ KERNEL(etude_int8_permute) {
   for (size_t a = 0; a < sizes[0]; ++a) {
     for (size_t b = 0; b < sizes[1]; ++b) {
       for (size_t c = 0; c < sizes[2]; ++c) {
-        const int8_t *row = from + a * steps[0] + b * steps[1] + c * steps[2];
-        for (size_t d = 0; d < sizes[3]; ++d) *to++ = row[d * steps[3]];
+        const int8_t *line = from + a * steps[0] + b * steps[1] + c * steps[2];
+        for (size_t d = 0; d < sizes[3]; ++d) *to++ = line[d * steps[3]];
       }
     }
   }

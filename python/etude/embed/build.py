@@ -27,9 +27,12 @@ _BESIDES = 4096
 _EXTERNAL = "its constants are external data, in a .ptd file, which can't be embedded: export the program again with its constants in the .pte file"
 
 
-def read_model(path: Path, name: str) -> Model:
-    """A program under the name that its C is to have; its arena is as large as is known without building it, which is large enough."""
-    data = fold(path.read_bytes())
+def read_model(path: Path, name: str, *, integers: bool = True) -> Model:
+    """A program under the name that its C is to have; its arena is as large as is known without building it, which is large enough.
+
+    With `integers` false, operators around which an int8 network is quantised stay in float.
+    """
+    data = fold(path.read_bytes(), integers=integers)
     model = Model(name, etude.load(data), data, _BESIDES, exact=False)
     model.methods()  # before anything is loaded, for what can't be embedded can't either
     find_kernels(read_needs([model.program]))

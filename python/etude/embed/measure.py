@@ -19,7 +19,7 @@ from etude.embed.boards import Board
 from etude.errors import EtudeError
 
 _SECTION = re.compile(r"^/\* ---- (c/\w+|the table of kernels)\S* ---- \*/$", re.MULTILINE)
-_DEFINED = re.compile(r"^(?:KERNEL\((\w+)\)|[^\s#/][^\n;]*?\b(\w+)\([^;{]*\{|[^\s#/][^\n;(]*?\b(\w+)(?:\[\w*\])*(?: ALIGNED| __attribute__\(\(\S*\)\))? = )", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:KERNEL\((\w+)\)|[^\s#/][^\n;]*?\b(\w+)\([^;{=]*\{|[^\s#/][^\n;(]*?\b(\w+)(?:\[\w*\])*(?: ALIGNED| __attribute__\(\(\S*\)\))? = )", re.MULTILINE)
 _LINE = re.compile(r"^memory (\w+): (\d+)$", re.MULTILINE)
 _PARTS = {"c/core": "core", "c/compute": "kernels", "c/kernels": "kernels", "c/backends": "backends", "the table of kernels": "kernels"}
 _ERROR = re.compile(r"\berror: |\bld(?:\.\w+)?: (?!warning: )|undefined reference")
