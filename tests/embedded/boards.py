@@ -33,12 +33,15 @@ BOARDS = {
 }
 #: What it shall come down to on a Cortex-M4.
 TARGET = 30_000
-#: Programs of the corpus besides, and the most bytes of code for what is delegated: int8 and 4-bit networks.
+#: Other programs, and the most bytes of code for int8 and 4-bit networks, in whole numbers and delegated.
 OTHERS = [
-    ("mps2-an386", "mlp_softmax", None),
-    ("mps2-an505", "lenet", None),
-    ("mps2-an386", "q8_cnn", 84_000),
-    ("mps3-an547", "q4_linear_groupwise", 75_000),
+    ("mps2-an386", "corpus/mlp_softmax", None),
+    ("mps2-an505", "corpus/lenet", None),
+    ("mps2-an386", "corpus/q8_cnn_portable", 23_600),
+    ("mps3-an547", "data/int8/int8_cnn", 19_600),
+    ("riscv32-virt", "data/int8/int8_mlp", 23_600),
+    ("mps2-an386", "corpus/q8_cnn", 81_500),
+    ("mps3-an547", "corpus/q4_linear_groupwise", 75_000),
 ]
 
 
@@ -101,13 +104,15 @@ def main() -> int:
         if told["code"] > budget:
             problems.append(f"{board}: {told['code']} bytes of code, beyond the budget of {budget}")
     for board, name, budget in OTHERS:
-        program = ROOT / f"tests/corpus/{name}.pte"
+        program = ROOT / f"tests/{name}.pte"
         arrays = np.load(program.with_suffix(".npz"))
         golden = arrays["forward__rt0" if "forward__rt0" in arrays else "forward__out0"]  # of the official runtime where it differs
         told = memory(program, BOARDS[board][0])
         got, peak, size = try_board(board, program, arrays["forward__in0"])
         runs += 1
-        right = np.allclose(got, golden.ravel(), rtol=1e-3, atol=1e-5) and peak == size == told["memory"]["peak"]
+        # A tie in rounding may go the other way in whole numbers: a step of the result.
+        step = np.min(np.diff(np.unique(golden))) if "int8" in name or name.endswith("_portable") else 0
+        right = np.allclose(got, golden.ravel(), rtol=1e-3, atol=1e-5 + step) and peak == size == told["memory"]["peak"]
         print(f"{board}: {name} {'right' if right else 'WRONG'}; code {told['code']}, model {told['flash']['model']}, RAM {peak}")
         if budget is not None and told["code"] > budget:
             problems.append(f"{board}: {name}: {told['code']} bytes of code, beyond the budget of {budget}")

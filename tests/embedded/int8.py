@@ -28,14 +28,14 @@ from etude.embed.library import Choices
 ROOT = Path(__file__).resolve().parents[2]
 #: Board, what it has, its large memory, and by how much fewer instructions than plain C products shall take at least, in order.
 PROCESSORS = [
-    ("mps2-an386", "DSP", "0x21000000, LENGTH = 16M", (1.25, 1.2, 1.3, 0.95, 1.2, 1.4, 1.4, 1.25, 2.0)),
-    ("mps3-an547", "Helium", "0x60000000, LENGTH = 16M", (6.0, 3.5, 4.5, 1.5, 2.4, 2, 2, 6.0, 2.0)),
+    ("mps2-an386", "DSP", "0x21000000, LENGTH = 16M", (1.3, 1.3, 1.3, 0.98, 1.2, 1.6, 1.6, 1.25, 2.0)),
+    ("mps3-an547", "Helium", "0x60000000, LENGTH = 16M", (8.0, 5.5, 6.0, 2.0, 3.8, 3.2, 3.2, 7.0, 2.0)),
 ]
 #: What they are, and how many times fewer instructions than in float they shall take.
 NETWORKS = {
-    "int8_cnn": ("CNN, 16 x 16 x 3", {"DSP": 2, "Helium": 2}),
-    "int8_ds_cnn": ("depthwise separable CNN, 24 x 20 x 1", {"DSP": 2, "Helium": 2}),
-    "int8_mlp": ("MLP, 3 x 128", {"DSP": 2, "Helium": 2}),
+    "int8_cnn": ("CNN, 16 x 16 x 3", {"DSP": 6, "Helium": 10}),
+    "int8_ds_cnn": ("depthwise separable CNN, 24 x 20 x 1", {"DSP": 6, "Helium": 10}),
+    "int8_mlp": ("MLP, 3 x 128", {"DSP": 6, "Helium": 10}),
 }
 _SOURCES = ("convolution", "exponentials", "integer", "isa", "quantizer", "simd", "tile", "winograd", "words")
 #: What the compiler's C library does not have, and what its start-up code would do.
