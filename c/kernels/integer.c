@@ -85,6 +85,25 @@ static etude_status get_pair(etude_kernel_context *ctx, etude_value *const *args
   return ETUDE_OK;
 }
 
+/* Gives out the sizes of a list, which come to `count` elements. */
+static etude_status set_sizes(etude_kernel_context *ctx, etude_value *const *args, uint32_t index, size_t count,
+                              etude_tensor *out) {
+  int64_t list[ETUDE_MAX_RANK];
+  int32_t sizes[ETUDE_MAX_RANK];
+  uint64_t product = 1;
+  uint32_t rank;
+  TRY(etude_arg_int_list(ctx, args, index, list, ETUDE_MAX_RANK, &rank, NULL));
+  for (uint32_t d = 0; d < rank; ++d) {
+    const bool fits = list[d] >= 0 && list[d] <= INT32_MAX;
+    product = fits ? etude_steps(product, (uint64_t)list[d]) : UINT64_MAX;
+    sizes[d] = (int32_t)(fits ? list[d] : 0);
+  }
+  if (product != count)
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument %u: sizes are not those of %z elements", index,
+                             count);
+  return etude_kernel_resize(ctx, out, sizes, rank);
+}
+
 /* ---- windows ---- */
 
 typedef struct window {
@@ -275,24 +294,23 @@ KERNEL(etude_int8_convolution) {
   return (depthwise ? run_depthwise : run_dense)(ctx, &v, &p, zero, out->data);
 }
 
-/* (input, weight, bias, scales, zero, low, high, out, out): lines of the input, however its sizes divide them; out's sizes are its
-   own. */
+/* (input, weight, bias, scales, size, zero, low, high, out, out): lines of the input, however its sizes divide them; `size` is
+   that of the result. */
 KERNEL(etude_int8_linear) {
   etude_tensor *x, *out;
   const etude_tensor *w;
   etude_integer_product p;
   bounds b;
-  TRY(etude_arg_count(ctx, arg_count, 9));
+  TRY(etude_arg_count(ctx, arg_count, 10));
   TRY(get_tensor(ctx, args, 0, ETUDE_CHAR, 0, &x));
   TRY(get_product(ctx, args, 2, 0, &p, &w));
-  TRY(get_bounds(ctx, args, 4, &b));
-  TRY(get_out(ctx, args, 7, x, &out));
+  TRY(get_bounds(ctx, args, 5, &b));
+  TRY(get_out(ctx, args, 8, x, &out));
   set_bounds(&p, &b);
   const size_t rows = etude_tensor_numel(x) / p.depth;
-  if (etude_tensor_numel(x) % p.depth != 0 || etude_tensor_numel(out) % p.columns != 0 ||
-      etude_tensor_numel(out) / p.columns != rows)
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T by a weight %T is not %T", x, w, out);
-  TRY(etude_kernel_resize(ctx, out, out->sizes, out->rank));
+  if (etude_tensor_numel(x) % p.depth != 0 || (rows != 0 && p.columns > SIZE_MAX / rows))
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T can't be multiplied by a weight %T", x, w);
+  TRY(set_sizes(ctx, args, 4, rows * p.columns, out));
   const size_t line = (etude_integer_line_size(p.depth) + 15) / 16 * 16;
   int8_t *room = etude_kernel_scratch(ctx, 2 * line + 16);
   if (room == NULL) return ETUDE_OUT_OF_MEMORY;
@@ -529,25 +547,25 @@ KERNEL(etude_int8_quantize) {
   return ETUDE_OK;
 }
 
-/* (input, dims, out, out): the elements in the order of these dimensions, of at most four; out's sizes are its own. */
+/* (input, dims, size, out, out): the elements in the order of these dimensions, of at most four, as a tensor of that size. */
 KERNEL(etude_int8_permute) {
   etude_tensor *x, *out;
   int64_t dims[4];
   size_t sizes[4] = {1, 1, 1, 1}, steps[4] = {0, 0, 0, 0};
   uint32_t rank, named = 0;
-  TRY(etude_arg_count(ctx, arg_count, 4));
+  TRY(etude_arg_count(ctx, arg_count, 5));
   TRY(get_tensor(ctx, args, 0, ETUDE_CHAR, 0, &x));
   TRY(etude_arg_int_list(ctx, args, 1, dims, 4, &rank, NULL));
-  TRY(get_out(ctx, args, 2, x, &out));
+  TRY(get_out(ctx, args, 3, x, &out));
   for (uint32_t d = 0; d < rank; ++d) {
     if (rank != x->rank || dims[d] < 0 || dims[d] >= rank) continue;
     named |= 1u << dims[d];
     sizes[4 - rank + d] = (size_t)x->sizes[dims[d]];
     steps[4 - rank + d] = (size_t)x->strides[dims[d]];
   }
-  if (rank != x->rank || named != (1u << rank) - 1 || etude_tensor_numel(out) != etude_tensor_numel(x))
-    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "%T can't be turned into %T so", x, out);
-  TRY(etude_kernel_resize(ctx, out, out->sizes, out->rank));
+  if (rank != x->rank || named != (1u << rank) - 1)
+    return etude_kernel_fail(ctx, ETUDE_INVALID_ARGUMENT, "argument 1: not the dimensions of %T in some order", x);
+  TRY(set_sizes(ctx, args, 2, etude_tensor_numel(x), out));
   const int8_t *from = x->data;
   int8_t *to = out->data;
   for (size_t a = 0; a < sizes[0]; ++a) {

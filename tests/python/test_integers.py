@@ -66,7 +66,8 @@ def test_linear(rows, ins, outs):
     x, weight = int8(rng, rows, ins), int8(rng, outs, ins)
     bias, scales = rng.integers(-99, 99, outs).astype(np.int32), rng.uniform(1e-3, 1e-2, outs).astype(np.float32)
     expected = requantised(x.astype(int) @ weight.T.astype(int) + bias, scales, -5, -128, 100)
-    np.testing.assert_array_equal(call("linear", (x,), weight, bias, scales, -5, -128, 100, out=("int8", (rows, outs))), expected)
+    got = call("linear", (x,), weight, bias, scales, [rows, outs], -5, -128, 100, out=("int8", (rows, outs)))
+    np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("channels", [1, 8, 33])
@@ -102,9 +103,10 @@ def test_tables_turns_and_quantising():
     floats = rng.standard_normal(256).astype(np.float32)
     np.testing.assert_array_equal(call("lookup", (x,), floats, out=("float32", x.shape)), floats[x.astype(int) + 128])
     image = int8(rng, 2, 3, 4, 5)
-    np.testing.assert_array_equal(call("permute", (image,), [0, 2, 3, 1], out=("int8", (2, 4, 5, 3))), image.transpose(0, 2, 3, 1))
-    np.testing.assert_array_equal(call("permute", (image,), [0, 1, 2, 3], out=("int8", (120,))), image.ravel())
-    np.testing.assert_array_equal(call("permute", (x,), [1, 0], out=("int8", (5, 3))), x.T)
+    got = call("permute", (image,), [0, 2, 3, 1], [2, 4, 5, 3], out=("int8", (2, 4, 5, 3)))
+    np.testing.assert_array_equal(got, image.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(call("permute", (image,), [0, 1, 2, 3], [120], out=("int8", (120,))), image.ravel())
+    np.testing.assert_array_equal(call("permute", (x,), [1, 0], [5, 3], out=("int8", (5, 3))), x.T)
     real = np.array([-1e30, -np.inf, np.nan, 0.25, 0.75, 2.5, np.inf, -3.25], np.float32)
     expected = np.array([-100, -100, -100, 3, 5, 8, 120, -3], np.int8)  # ties to even
     np.testing.assert_array_equal(call("quantize", (real,), 0.5, 3, -100, 120, out=("int8", real.shape)), expected)
@@ -127,8 +129,8 @@ OUT = ("int8", (1, 2, 2, 2))
         ("convolution", [(X,), W, B[:1], S, [1, 1], [0, 0], [1, 1], 0, 0, -128, 127], OUT),
         ("convolution", [(X,), W, B.astype(np.float32), S, [1, 1], [0, 0], [1, 1], 0, 0, -128, 127], OUT),
         ("convolution", [(X,), W, B, S, [1, 1], [0, 0], [1, 1], 0, 0, -128, 127], ("int8", (1, 3, 3, 2))),
-        ("linear", [(X,), W.reshape(2, 27), B, S, 0, -128, 127], ("int8", (1, 2))),
-        ("linear", [(X,), np.zeros((2, 16), np.int8), B, S, 0, -128, 127], ("int8", (1, 2))),
+        ("linear", [(X,), W.reshape(2, 27), B, S, [1, 2], 0, -128, 127], ("int8", (1, 2))),
+        ("linear", [(X,), np.zeros((2, 16), np.int8), B, S, [1, 2], 0, -128, 127], ("int8", (1, 2))),
         ("max_pool", [(X,), [5, 5], [1, 1], [0, 0], [1, 1]], ("int8", (1, 1, 1, 3))),
         ("max_pool", [(X,), [2], [1, 1], [0, 0], [1, 1]], ("int8", (1, 3, 3, 3))),
         ("avg_pool", [(X,), [2, 2], [1, 1], 0, 1e9, 0, -128, 127], ("int8", (1, 3, 3, 3))),
@@ -137,9 +139,9 @@ OUT = ("int8", (1, 2, 2, 2))
         ("mul", [(X,), 0, np.zeros((0,), np.int8), 0, 1.0, 0, -128, 127], ("int8", X.shape)),
         ("lookup", [(X,), np.zeros(255, np.int8)], ("int8", X.shape)),
         ("lookup", [(X,), np.zeros(256, np.float32)], ("int8", X.shape)),
-        ("permute", [(X,), [0, 1, 1, 3]], ("int8", X.shape)),
-        ("permute", [(X,), [0, 1, 2]], ("int8", X.shape)),
-        ("permute", [(X,), [0, 1, 2, 3]], ("int8", (47,))),
+        ("permute", [(X,), [0, 1, 1, 3], [1, 4, 4, 3]], ("int8", X.shape)),
+        ("permute", [(X,), [0, 1, 2], [1, 4, 4, 3]], ("int8", X.shape)),
+        ("permute", [(X,), [0, 1, 2, 3], [47]], ("int8", (47,))),
         ("quantize", [(X,), 1.0, 0, -128, 127], ("int8", X.shape)),
     ],
 )

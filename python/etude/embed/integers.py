@@ -246,11 +246,11 @@ class _Rewriter:
         if moved == sorted(moved):  # the bytes stay where they are
             self.copy(source, target)
         else:
-            self.emit("etude::int8_permute.out", source, self.of(order), target)
+            self.emit("etude::int8_permute.out", source, self.of(order), self.of(self.sizes(target)), target)
 
     def copy(self, source: int, target: int) -> None:
         """Copy a tensor to one of other sizes."""
-        self.emit("etude::int8_permute.out", source, self.of(range(len(self.sizes(source)))), target)
+        self.emit("etude::int8_permute.out", source, self.of(range(len(self.sizes(source)))), self.of(self.sizes(target)), target)
 
     def channels_last(self, index: int) -> int:
         """The image with its channels last."""
@@ -441,9 +441,8 @@ class _Rewriter:
         made = None if bias is None else self.product(weight, bias, source[1], y.grid)
         if made is None:
             return False
-        self.emit(
-            "etude::int8_linear.out", self.in_order(source[0]), self.of(weight.data), *made, *map(self.of, (y.grid.zero, y.low, y.high)), y.value
-        )
+        end = [self.of(self.sizes(y.value)), *map(self.of, (y.grid.zero, y.low, y.high)), y.value]
+        self.emit("etude::int8_linear.out", self.in_order(source[0]), self.of(weight.data), *made, *end)
         return True
 
     def turned(self, index: int) -> int | None:
