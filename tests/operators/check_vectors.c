@@ -1,6 +1,6 @@
 /* Runs every kernel over test vectors: calls with arguments and what PyTorch made of them.
  *
- *   check_vectors [--list] [--subset] [--without-complex] FOLDER [OPERATOR...]
+ *   check_vectors [--list] [--subset] FOLDER [OPERATOR...]
  *
  * FOLDER holds a file for each row of the kernel table, written by make_vectors.py, which describes the format. A row
  * without one is a failure, and so is a file without a row. Each call runs twice: with results of fixed sizes, and with
@@ -215,8 +215,7 @@ static bool check_case(const etude_kernel *kernel, test_case *c, pool *memory, c
 }
 
 typedef struct totals {
-  unsigned long cases, refused, failed, left_out;
-  bool without_complex; /* where the system's library has no complex functions */
+  unsigned long cases, refused, failed;
 } totals;
 
 static void check_file(const char *folder, const etude_kernel *kernel, bool list, totals *sums) {
@@ -234,11 +233,6 @@ static void check_file(const char *folder, const etude_kernel *kernel, bool list
     test_case c;
     bool good;
     read_case(&file, &memory, &c);
-    if (sums->without_complex && strstr(c.label, "complex") != NULL) {
-      sums->left_out++;
-      pool_free(&memory);
-      continue;
-    }
     good = check_case(kernel, &c, &memory, text, sizeof text);
     if (!good || list) printf("%s %s, case %" PRIu32 " (%s)\n", good ? "ok" : "FAILED", kernel->name, i, c.label);
     if (!good) printf("    %s\n", text);
@@ -282,10 +276,9 @@ int main(int argc, char **argv) {
   for (; first < argc && argv[first][0] == '-'; ++first) {
     list = list || strcmp(argv[first], "--list") == 0;
     subset = subset || strcmp(argv[first], "--subset") == 0;
-    sums.without_complex = sums.without_complex || strcmp(argv[first], "--without-complex") == 0;
   }
   if (argc <= first) {
-    fprintf(stderr, "usage: check_vectors [--list] [--subset] [--without-complex] FOLDER [OPERATOR...]\n");
+    fprintf(stderr, "usage: check_vectors [--list] [--subset] FOLDER [OPERATOR...]\n");
     return 2;
   }
   const char *folder = argv[first++];
@@ -304,7 +297,6 @@ int main(int argc, char **argv) {
     for (uint32_t i = 0; i < count; ++i) check_file(folder, &table[i], list, &sums);
     printf("%" PRIu32 " kernels, %lu calls, of which PyTorch refuses %lu\n", count, sums.cases, sums.refused);
   }
-  if (sums.without_complex) printf("left out: %lu calls with complex tensors\n", sums.left_out);
   printf("%lu passed, %lu failed\n", sums.cases - sums.failed, sums.failed);
   return sums.failed != 0;
 }

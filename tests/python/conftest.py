@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -48,7 +49,9 @@ def z():
 
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory):
-    """The path of the example plugin, compiled against the installed headers."""
+    """The path of the example plugin, compiled against the installed headers; without a compiler what ETUDE_TEST_PLUGIN names."""
     from backend_kit import PLUGIN_SOURCE, compile_plugin
 
+    if "ETUDE_TEST_PLUGIN" in os.environ:
+        return Path(os.environ["ETUDE_TEST_PLUGIN"])
     return compile_plugin(PLUGIN_SOURCE, tmp_path_factory.mktemp("plugin") / "scale_backend.so")

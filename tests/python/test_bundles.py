@@ -106,7 +106,7 @@ def test_damaged_cases_are_refused():
 
 def command(*arguments, stdin=b""):
     done = subprocess.run([sys.executable, "-m", "etude", *map(str, arguments)], input=stdin, capture_output=True)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return done.returncode, *(text.decode().replace("\r\n", "\n") for text in (done.stdout, done.stderr))
 
 
 def test_from_the_command_line():

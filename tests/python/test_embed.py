@@ -56,15 +56,15 @@ def test_every_row_of_the_table_names_its_file():
 def test_all_operators_stand_in_one_file(tmp_path):
     """Names do not clash, whichever operators come together, and every function is found."""
     source, header = make_library({name: Need({6}, {4, 6, 11}) for name in read_kernels()}, Choices())
-    (tmp_path / "etude.c").write_text(source)
-    (tmp_path / "etude.h").write_text(header)
+    (tmp_path / "etude.c").write_text(source, "utf-8")
+    (tmp_path / "etude.h").write_text(header, "utf-8")
     flags = ["-std=gnu99", "-O1", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
     subprocess.run(["cc", *flags, str(tmp_path / "etude.c")], check=True)
 
 
 def test_sources_are_those_of_the_tree():
     for path, text in read_sources().items():
-        assert (ROOT / path).read_text() == text, f"{path}: reinstall the package"
+        assert (ROOT / path).read_text("utf-8") == text, f"{path}: reinstall the package"
 
 
 def test_digits_reads_digits(tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +30,10 @@ def registry(runtime):
 
 
 def is_mapped(path):
+    if sys.platform == "win32":
+        find = ctypes.windll.kernel32.GetModuleHandleW
+        find.restype = ctypes.c_void_p
+        return find(str(path)) is not None
     with open("/proc/self/maps") as maps:
         return any(line.rstrip().endswith(str(path)) for line in maps)
 
@@ -62,7 +68,7 @@ def test_conformance(registry, plugin):
         assert checks and all(check.passed for check in checks), checks
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+@pytest.mark.skipif(sys.platform not in ("linux", "win32"), reason="knows not what is loaded")
 def test_unloading(runtime, own):
     registry = runtime.backend_registry
     library = registry.load_library(own)
@@ -83,7 +89,7 @@ def test_unloading(runtime, own):
             call()
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+@pytest.mark.skipif(sys.platform not in ("linux", "win32"), reason="knows not what is loaded")
 def test_unloading_leaves_a_backend_that_took_the_name(runtime, plugin):
     registry = runtime.backend_registry
     library = registry.load_library(plugin)
@@ -144,7 +150,7 @@ def test_what_is_no_plugin(registry, tmp_path):
         registry.load_library(tmp_path / "nowhere.so")
     (tmp_path / "text.so").write_text("no library")
     for path in (tmp_path, tmp_path / "text.so"):
-        with pytest.raises(OSError, match=str(path)):
+        with pytest.raises(OSError, match=re.escape(str(path))):
             registry.load_library(path)
     (tmp_path / "none.c").write_text("int nothing;\n")
     with pytest.raises(ValueError, match="etude_plugin_entry"):

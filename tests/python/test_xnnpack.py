@@ -19,6 +19,7 @@ from paths import CORPUS
 from test_corpus import compare, prefix, to_value, widen
 
 BACKEND = "XnnpackBackend"
+WINDOWS = sys.platform == "win32"
 MODE = "workspace_sharing_mode"
 CASES = {
     name: case
@@ -245,7 +246,7 @@ def run_cached(path, save=False):
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("cache") / "packed"
     packed, output = run_cached(path, save=True)
-    assert packed > 0 and path.stat().st_mode & 0o777 == 0o600
+    assert packed > 0 and (WINDOWS or path.stat().st_mode & 0o777 == 0o600)
     return path.read_bytes(), packed, output
 
 
@@ -294,6 +295,7 @@ def test_files_that_are_not_trusted(saved, tmp_path, kind):
         assert run_cached(path) == (0, saved[2])  # it was written anew
 
 
+@pytest.mark.skipif(WINDOWS, reason="the access list of the folder says who may write")
 def test_a_file_that_others_may_write_to_is_not_used(saved, tmp_path):
     path = tmp_path / "packed"
     path.write_bytes(saved[0])

@@ -22,11 +22,20 @@ MARK = "matrix: "
 COLUMNS = ("target or language", "run by", "checks", "against", "size", "peak memory")
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 PEAK = """
-import resource, sys, numpy, etude
+import ctypes, sys, numpy, etude
 case = numpy.load(sys.argv[1] + ".npz")
 etude.load(sys.argv[1] + ".pte")(case["forward__in0"])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-print(etude.get_library())
+if sys.platform == "win32":
+    class Counters(ctypes.Structure): # PROCESS_MEMORY_COUNTERS
+        _fields_ = [("size", ctypes.c_uint32), ("faults", ctypes.c_uint32), ("peak", ctypes.c_size_t), ("others", ctypes.c_size_t * 7)]
+    found = Counters(ctypes.sizeof(Counters))
+    ctypes.windll.psapi.GetProcessMemoryInfo(ctypes.c_void_p(-1), ctypes.byref(found), found.size)
+    print(found.peak // 1024)
+    print(etude.get_library().removeprefix("Z:").replace(chr(92), "/")) # as wine calls the files of this machine
+else:
+    import resource
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(etude.get_library())
 """
 
 
@@ -83,7 +92,8 @@ def of_python(name: str, how: str, log: Path, python: list[str]) -> str:
     """The line of the package in a Python, by the log of its tests."""
     passed, failed = (re.findall(rf"(\d+) {what}", log.read_text()) for what in ("passed", "failed"))
     ran = f"{int(passed[-1]):,} tests right, {failed[-1] if failed else 0} wrong"
-    said = subprocess.run([*python, "-c", PEAK, str(CORPUS / "mobilenetv2")], check=True, capture_output=True, text=True).stdout
+    command = [*python, "-c", PEAK, str(CORPUS / "mobilenetv2")]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
     peak, library = said.splitlines()
     goldens = "eager PyTorch's outputs, the official runtime's"
     return line(name, how, ran, goldens, f"library {loaded_bytes(Path(library)):,} B", f"process with numpy {megabytes(int(peak))}")

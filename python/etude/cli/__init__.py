@@ -11,6 +11,7 @@ there; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import importlib.util
 import io
@@ -86,14 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        return int(modules[args.command].run(args))
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be flushed to it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NO_READER
+        status = int(modules[args.command].run(args))
+        sys.stdout.flush()
+        return status
     except MemoryError as error:
         print(f"etude {args.command}: out of memory{f': {in_options(str(error))}' if str(error) else ''}", file=sys.stderr)
         return FAILED
     except (EtudeError, OSError, ValueError) as error:
+        if _has_no_reader(error):  # such as `head`, which has seen enough; nothing may be flushed to it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return NO_READER
         # Errors of the system name their file; the others are about the program, or an argument that goes with it.
         program = getattr(args, "program", None)
         file = f"{program}: " if program and program not in str(error) and not isinstance(error, OSError | NamedError) else ""
@@ -101,6 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NO_FILE if isinstance(error, OSError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _has_no_reader(error: Exception) -> bool:
+    """Is it that nobody reads what is printed? Windows has no number for a broken pipe."""
+    if sys.platform == "win32" and type(error) is OSError:
+        return error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError)
 
 
 def _words(error: Exception, data: Sequence[str]) -> str:

@@ -47,7 +47,7 @@ def measure(files: dict[str, str], board: Board) -> Use:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in files.items():
-            (folder / file).write_text(text)
+            (folder / file).write_text(text, "utf-8")
         sources = sorted(file for file in files if file.endswith(".c"))
         _run([part for item in build for part in (sources if item == "*.c" else [item])], folder)
         symbols = _run([build[0].replace("gcc", "nm") if "-gcc" in build[0] else "nm", "-S", "--size-sort", "image.elf"], folder)

@@ -105,7 +105,7 @@ def write_needs(needs: Needs) -> str:
 def parse_needs(path: Path) -> Needs:
     """What a file of operators says."""
     try:
-        return {one.operator: Need(set(one.first), set(one.all)) for one in parse_list(path.read_text())}
+        return {one.operator: Need(set(one.first), set(one.all)) for one in parse_list(path.read_text("utf-8"))}
     except ValueError as error:
         raise EtudeValueError(f"{path}, {error}") from None
 

@@ -126,9 +126,9 @@ def write_table(kernels: Iterable[Kernel], masks: Mapping[str, int]) -> str:
 def main() -> None:
     """Write what c/kernels/kernels.c includes; print the dtypes that are needed at all, as a mask."""
     root, path, target = map(Path, sys.argv[1:])
-    texts = {file.relative_to(root).as_posix(): file.read_text() for file in (root / "c/kernels").rglob("*.inc")}
+    texts = {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in (root / "c/kernels").rglob("*.inc")}
     try:
-        listed = parse_list(path.read_text())
+        listed = parse_list(path.read_text("utf-8"))
     except ValueError as error:
         sys.exit(f"{path}, {error}")
     table = read_table(texts)
@@ -138,7 +138,7 @@ def main() -> None:
     kernels = [table[one.operator] for one in listed]
     declared = "".join(f"KERNEL({name});\n" for name in dict.fromkeys(kernel.function for kernel in kernels))
     declared += "".join(f"extern const etude_kernel_traits {name};\n" for name in dict.fromkeys(k.traits for k in kernels if k.traits))
-    target.write_text(f"{declared}\n{write_table(kernels, {one.operator: mask_of(one.all) for one in listed})}")
+    target.write_text(f"{declared}\n{write_table(kernels, {one.operator: mask_of(one.all) for one in listed})}", "utf-8")
     mask = mask_of(code for one in listed for code in one.all)
     for kernel in kernels:
         mask |= computed_mask(kernel)

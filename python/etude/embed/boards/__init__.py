@@ -21,10 +21,10 @@ class Board(NamedTuple):
     def files(self) -> dict[str, str]:
         """The text of each file that the board adds to a folder."""
         folder = resources.files(__package__)
-        made = {"board.c": folder.joinpath(self.start).read_text(), "board.h": folder.joinpath("board.h").read_text()}
+        made = {"board.c": folder.joinpath(self.start).read_text("utf-8"), "board.h": folder.joinpath("board.h").read_text("utf-8")}
         sections = "-Os -std=gnu99 -ffunction-sections -fdata-sections"
         if self.code:
-            script = folder.joinpath("link.ld").read_text()
+            script = folder.joinpath("link.ld").read_text("utf-8")
             made["link.ld"] = script.replace("@CODE@", self.code).replace("@DATA@", self.data)
             flags = f"{self.flags} {sections} -nostartfiles -Wl,--gc-sections -T link.ld"
         else:
