@@ -42,7 +42,7 @@ pub fn build(b: *std.Build) void {
             .imports = &.{.{ .name = "etude", .module = etude }},
         }),
     });
-    for ([_][]const u8{ "corpus/add.pte", "corpus/shared_state.pte", "abi/layout64.txt", "tools/symbols.txt" }) |file| {
+    for ([_][]const u8{ "corpus/add.pte", "corpus/shared_state.pte", "data/backends.pte", "abi/layout64.txt", "tools/symbols.txt" }) |file| {
         tests.root_module.addAnonymousImport(file, .{ .root_source_file = b.path(b.pathJoin(&.{ "../../tests", file })) });
     }
     b.step("test", "Run the binding's own tests").dependOn(&b.addRunArtifact(tests).step);

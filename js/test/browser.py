@@ -31,7 +31,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "languages"))
 import page  # noqa: E402
-from languages import compare, compare_errors, line, pack_calls  # noqa: E402
+from errors import compare_errors  # noqa: E402
+from languages import compare, line, pack_calls  # noqa: E402
 
 CORPUS = ROOT / "tests" / "corpus"
 CASES: dict[str, Any] = json.loads((CORPUS / "manifest.json").read_text())["cases"]

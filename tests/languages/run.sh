@@ -262,8 +262,8 @@ ZIG
   build "Zig, generate" $zig build-exe $flags -femit-bin="$work/generate_zig" --dep etude -Mroot="$root/bindings/zig/examples/generate.zig" -Metude="$source/etude.zig"
   generates "Zig" "$work/generate_zig"
   echo "Zig, its tests:"
-  if got=$($zig test $flags --dep etude --dep corpus/add.pte --dep corpus/shared_state.pte --dep abi/layout64.txt --dep tools/symbols.txt -Mroot="$source/test.zig" \
-    -Metude="$source/etude.zig" -Mcorpus/add.pte="$model" -Mcorpus/shared_state.pte="$root/tests/corpus/shared_state.pte" -Mabi/layout64.txt="$root/tests/abi/layout64.txt" \
+  if got=$($zig test $flags --dep etude --dep corpus/add.pte --dep corpus/shared_state.pte --dep data/backends.pte --dep abi/layout64.txt --dep tools/symbols.txt -Mroot="$source/test.zig" \
+    -Metude="$source/etude.zig" -Mcorpus/add.pte="$model" -Mcorpus/shared_state.pte="$root/tests/corpus/shared_state.pte" -Mdata/backends.pte="$root/tests/data/backends.pte" -Mabi/layout64.txt="$root/tests/abi/layout64.txt" \
     -Mtools/symbols.txt="$root/tests/tools/symbols.txt" 2>&1); then
     echo "$got" | grep passed
     passed=$((passed + 1))

@@ -128,7 +128,7 @@ export async function runCase(etude, model, calls, data) {
   return output.join();
 }
 
-/** What happens in the steps of ERRORS in languages.py, a line for each. `model` is a path or URL, `bytes` what it names. */
+/** What happens in the steps of ERRORS in errors.py, a line for each. `model` is a path or URL, `bytes` what it names. */
 export async function reportErrors(etude, model, bytes) {
   const [xnn, mode] = ["XnnpackBackend", "workspace_sharing_mode"];
   const lines = [];

@@ -1,4 +1,4 @@
-"""The list of errors that all languages are held to (tests/languages/languages.py), in Python."""
+"""The list of errors that all languages are held to (tests/languages/errors.py), in Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import etude
 from paths import CORPUS, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "languages"))
-from languages import compare_errors
+from errors import compare_errors
 
 XNN, MODE = "XnnpackBackend", "workspace_sharing_mode"
 

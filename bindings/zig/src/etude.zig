@@ -549,6 +549,13 @@ pub const Program = struct {
         const loader = c.etude_data_from_memory(bytes.ptr, bytes.len);
         return finish(arena.allocator(), runtime, &loader, settings, true, report);
     }
+    /// Over the bytes of a file, which are read in place and must outlive the program. `allocator` serves for the call.
+    pub fn borrow(allocator: Allocator, runtime: Runtime, bytes: []const u8, settings: Settings, report: ?*Report) Error!Program {
+        var arena: std.heap.ArenaAllocator = .init(allocator);
+        defer arena.deinit();
+        const loader = c.etude_data_from_memory(bytes.ptr, bytes.len);
+        return finish(arena.allocator(), runtime, &loader, settings, false, report);
+    }
     /// End the program; its methods must have ended.
     pub fn deinit(program: Program) void {
         c.etude_program_free(program.handle);

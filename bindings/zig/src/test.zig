@@ -162,6 +162,80 @@ test "state is seen in place, written and reset" {
     try testing.expect(std.mem.indexOf(u8, report.message(), name) != null);
 }
 
+/// A backend by the interface of C: multiplies a float tensor by a number that is an option.
+const Scale = struct {
+    factor: i64,
+
+    const c = etude.c;
+    const schema = [_]c.etude_option_schema{blk: {
+        var row = std.mem.zeroes(c.etude_option_schema);
+        row.key = "factor";
+        row.help = "what is multiplied by";
+        row.type = c.ETUDE_OPTION_INT;
+        row.scopes = c.ETUDE_SCOPE_BOTH;
+        row.default_value = 2;
+        break :blk row;
+    }};
+    const vtable: c.etude_backend = blk: {
+        var table = std.mem.zeroes(c.etude_backend);
+        table.struct_size = @sizeOf(c.etude_backend);
+        table.abi_version = c.ETUDE_ABI_VERSION;
+        table.init = init;
+        table.execute = execute;
+        table.destroy = destroy;
+        table.option_schema = options;
+        break :blk table;
+    };
+
+    fn init(_: ?*anyopaque, ctx: ?*c.etude_init_context, payload: c.etude_bytes, out: ?*?*anyopaque, report: ?*c.etude_error) callconv(.c) c.etude_status {
+        if (payload.size == 0) return c.etude_error_set(report, c.ETUDE_DELEGATE_INCOMPATIBLE, "there is no payload");
+        const scale = testing.allocator.create(Scale) catch return c.etude_error_set(report, c.ETUDE_OUT_OF_MEMORY, "no memory");
+        out.?.* = scale;
+        return c.etude_init_context_option_int(ctx, "factor", &scale.factor, report);
+    }
+    fn execute(_: ?*anyopaque, ctx: ?*c.etude_execute_context, handle: ?*anyopaque, args: [*c]const [*c]c.etude_value, count: u32, report: ?*c.etude_error) callconv(.c) c.etude_status {
+        const scale: *Scale = @ptrCast(@alignCast(handle));
+        if (count != 2) return c.etude_error_set(report, c.ETUDE_INVALID_ARGUMENT, "expected 2 arguments, got %u", count);
+        const from = args[0].*.as.tensor;
+        const to = args[1].*.as.tensor;
+        const status = c.etude_execute_context_resize(ctx, to, from.*.sizes, from.*.rank, report);
+        if (status != c.ETUDE_OK) return status;
+        const x: [*]const f32 = @ptrCast(@alignCast(from.*.data));
+        const y: [*]f32 = @ptrCast(@alignCast(to.*.data));
+        for (0..c.etude_tensor_numel(from)) |i| y[i] = x[i] * @as(f32, @floatFromInt(scale.factor));
+        return c.ETUDE_OK;
+    }
+    fn destroy(_: ?*anyopaque, handle: ?*anyopaque) callconv(.c) void {
+        const scale: *Scale = @ptrCast(@alignCast(handle));
+        testing.allocator.destroy(scale);
+    }
+    fn options(_: ?*anyopaque, out_count: [*c]u32) callconv(.c) [*c]const c.etude_option_schema {
+        out_count.* = schema.len;
+        return &schema;
+    }
+};
+
+test "a backend in Zig" {
+    var report: etude.Report = .init;
+    const runtime = try etude.Runtime.init(1, null);
+    defer runtime.deinit();
+    try etude.check(etude.c.etude_runtime_register_backend(runtime.handle, "ScaleBackend", &Scale.vtable, null, &report.head));
+    const program = try etude.Program.borrow(testing.allocator, runtime, @embedFile("data/backends.pte"), .{}, &report);
+    defer program.deinit();
+    try testing.expectEqualStrings("ScaleBackend", try (try program.method("scale", null)).delegate(0, null));
+    const options: []const etude.BackendOptions = &.{.{ .backend = "ScaleBackend", .items = &.{.{ .key = "factor", .value = .{ .int = -3 } }} }};
+    var scale = try program.load(testing.allocator, "scale", .{ .options = options }, &report);
+    defer scale.deinit();
+    const x = [_]f32{ 1, 2, 3, 4, 5, 6 };
+    try scale.run(&.{.{ .tensor = try .of(f32, &x, &.{ 2, 3 }, null) }}, &report);
+    try testing.expectEqualSlices(f32, &.{ -3, -6, -9, -12, -15, -18 }, try (try scale.output(0, null)).tensor.items(f32, null));
+    try runtime.setOption("ScaleBackend", "factor", .{ .int = 5 }, null);
+    var other = try program.load(testing.allocator, "scale", .{}, &report);
+    defer other.deinit();
+    try other.run(&.{.{ .tensor = try .of(f32, &x, &.{ 2, 3 }, null) }}, &report);
+    try testing.expectEqual(5, (try (try other.output(0, null)).tensor.items(f32, null))[0]);
+}
+
 test "options are listed and explained" {
     const runtime = try etude.Runtime.init(1, null);
     defer runtime.deinit();
