@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Make the cffi declarations, and their Python types, from the public headers.
+"""Make the cffi declarations, their Python types, and the declarations of Rust, from the public headers.
 
-    python python/cffi/cdef_from_headers.py            rewrite python/cffi/etude.cdef and python/etude/_etude.pyi
+    python python/cffi/cdef_from_headers.py            rewrite python/cffi/etude.cdef, python/etude/_etude.pyi, and etude-sys
     python python/cffi/cdef_from_headers.py --check    compare only; status 1 where a file is out of date
 
 The headers hold declarations, include guards, `extern "C"` blocks and one block of export macros, and nothing else, so this needs no C
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ HEADERS = [
 CDEF = ROOT / "python/cffi/etude.cdef"
 CALL_CDEF = ROOT / "python/cffi/call.cdef"
 STUB = ROOT / "python/etude/_etude.pyi"
+RUST = ROOT / "bindings/rust/etude-sys/generate.py"
 
 #: Macros that stand for a number: name -> value. Others (initialisers, guards) have no meaning to cffi.
 _NUMBER = re.compile(r"#define\s+(\w+)\s+(\d+|0x[0-9a-fA-F]+)$")
@@ -159,6 +161,8 @@ def main() -> int:
         else:
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")
+    if RUST.exists():  # made from the declarations; the source package has no bindings
+        status |= subprocess.run([sys.executable, RUST, *(["--check"] if check else [])], check=False).returncode
     return status
 
 

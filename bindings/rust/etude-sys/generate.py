@@ -4,6 +4,8 @@
     python bindings/rust/etude-sys/generate.py             rewrite them; needs pycparser, which comes with cffi
     python bindings/rust/etude-sys/generate.py --check     compare only; status 1 where one is out of date
 
+cdef_from_headers.py there calls it.
+
 tests/layout.rs compares the result with the layouts of the C compiler.
 """
 
@@ -170,7 +172,7 @@ def main() -> int:
         if "--check" not in sys.argv:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            print(f"{path.name} is out of date: python bindings/rust/etude-sys/generate.py")
+            print(f"{path.name} does not fit the headers: run python/cffi/cdef_from_headers.py", file=sys.stderr)
             stale = 1
     return stale
 

@@ -130,6 +130,7 @@ pub const TENSOR_CONSTANT: u16 = 8;
 pub const TENSOR_STATE: u16 = 16;
 pub const TENSOR_ALIAS: u16 = 32;
 pub const TENSOR_EXTERNAL: u16 = 64;
+pub const TENSOR_LATE: u16 = 128;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct etude_tensor {
