@@ -108,7 +108,9 @@ function fileInput(info, index, changed) {
 }
 
 function madeInput(info, index, changed, how, isShort) {
-  const shape = element("textarea", { className: "line", rows: 1, value: JSON.stringify(isShort ? info.shape.map(() => 1) : info.shape), onchange: () => changed(), "aria-label": `shape of input ${index}` });
+  const begin = isShort ? info.shape.map(() => 1) : info.shape;
+  const told = { value: JSON.stringify(begin), "aria-label": `shape of input ${index}`, onchange: () => changed() };
+  const shape = element("textarea", { className: "line", rows: 1, ...told });
   const value = () => {
     const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
     const count = size(sizes) * (isComplex(info.dtype) ? 2 : 1);

@@ -81,7 +81,14 @@ function showTensor(tensor) {
   return image === null ? showNumbers(tensor) : showImage(tensor.toFloat32(), image);
 }
 
-const kindOf = (value) => (value instanceof Tensor ? tensorText(value) : value === null ? "None" : Array.isArray(value) ? `list of ${value.length}` : { bigint: "int", number: "double", boolean: "bool" }[typeof value] ?? typeof value);
+const KINDS = { bigint: "int", number: "double", boolean: "bool" };
+
+/** What a value is, in a word. */
+function kindOf(value) {
+  if (value instanceof Tensor) return tensorText(value);
+  if (value === null) return "None";
+  return Array.isArray(value) ? `list of ${value.length}` : (KINDS[typeof value] ?? typeof value);
+}
 
 function saveButton(tensor, name) {
   const save = () => {

@@ -64,7 +64,8 @@ export function drawPlan(canvas, note, method, light) {
     }
   };
   const sum = blocks.reduce((a, block) => a + block.nbytes, 0);
-  const summary = total === 0 ? (method.delegates.length > 0 ? "Nothing is planned: the backend has memory of its own." : "Nothing is planned.") : `${bytes(total)} hold tensors of ${bytes(sum)}: green goes in, orange comes out.`;
+  const nothing = method.delegates.length > 0 ? "Nothing is planned: the backend has memory of its own." : "Nothing is planned.";
+  const summary = total === 0 ? nothing : `${bytes(total)} hold tensors of ${bytes(sum)}: green goes in, orange comes out.`;
   const show = (lit) => {
     draw(lit);
     note.textContent = lit

@@ -115,7 +115,8 @@ export class Instance {
   alloc(size) {
     const ptr = size <= MOST_BYTES ? this.raw("etude_js_alloc", size) : 0;
     if (ptr === 0) {
-      throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}, and at most ${this.limit >= MOST_BYTES ? "4 GiB" : `${this.limit}, the memoryLimit of its Runtime`}`);
+      const most = this.limit >= MOST_BYTES ? "4 GiB" : `${this.limit}, the memoryLimit of its Runtime`;
+      throw errorOf("MemoryAllocationFailed", `no ${size} bytes of the module's memory are left; it has ${this.bytes.length}, and at most ${most}`);
     }
     return ptr;
   }
