@@ -15,12 +15,14 @@
 /* What was written last, before a view is used first, to where it lies; NULL where nothing was. */
 static const etude_span *find_viewed(const etude_analysis *a, const etude_span *view) {
   const etude_span *found = NULL;
+  if (view->searched) return view->viewed;
   for (uint32_t i = 0; i < a->method->tensor_count; ++i) {
     const etude_span *other = &a->spans[i];
     if (other->writes == 0 || !etude_spans_overlap(view, other) || other->first >= view->used) continue;
     if (found == NULL || other->first >= found->first) found = other;
   }
-  return found;
+  a->spans[view - a->spans].searched = true;
+  return a->spans[view - a->spans].viewed = found;
 }
 
 bool etude_is_view_of(const etude_analysis *a, const etude_span *view, const etude_span *s) {

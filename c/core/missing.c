@@ -24,6 +24,10 @@ static void append_dtypes(etude_plan *plan, etude_fb_vector args, char *out, siz
 static bool is_foreign(etude_plan *plan, uint32_t index, uint32_t dtypes, bool in_list) {
   etude_plan_value value;
   if (index >= plan->value_count) return false;
+#ifndef ETUDE_NO_FOLDING /* most arguments are numbers, which a small machine may take its time to find out */
+  const uint32_t kind = etude_fb_u8(&plan->fb, etude_fb_element(&plan->fb, plan->values, index), 0);
+  if (kind != ETUDE_FILE_TENSOR && kind < ETUDE_FILE_TENSOR_LIST) return false;
+#endif
   etude_plan_value_read(plan, index, &value);
   if (value.kind == ETUDE_FILE_TENSOR) return (dtypes >> (etude_fb_u8(&plan->fb, value.table, 0) & 31u) & 1u) == 0;
   if (in_list) return false;

@@ -28,6 +28,10 @@ typedef struct etude_span {
   bool moved;    /* it does not get the memory that is planned for it */
   bool checked;  /* for what lies where it is made */
   bool reused;   /* an input that something else is written over */
+#ifndef ETUDE_NO_FOLDING
+  bool searched;                   /* it has been found out what is viewed */
+  const struct etude_span *viewed; /* what a tensor that no instruction makes finds at its place: fuse.h */
+#endif
 } etude_span;
 
 typedef struct etude_analysis {
