@@ -8,10 +8,19 @@ size_t etude_integer_line_size(size_t depth) {
   (void)depth;
   return 0;
 }
-const void *etude_integer_line(void *room, const int8_t *x, size_t depth) {
+const void *etude_integer_line(void *room, const int8_t *x, size_t depth, size_t number, size_t lines) {
   (void)room;
   (void)depth;
+  (void)number;
+  (void)lines;
   return x;
+}
+
+static int32_t sum_one(const void *line, const int8_t *w, size_t depth) {
+  const int8_t *x = line;
+  int32_t sum = 0;
+  for (size_t k = 0; k < depth; ++k) sum += x[k] * w[k];
+  return sum;
 }
 
 /* What is beyond the end is not read, and counts as 0. */
@@ -80,7 +89,8 @@ void etude_integer_sum_taps(int32_t sums[8], const int8_t *const *x, size_t chan
   vstrwq_scatter_shifted_offset_s32(sums, next, s1);
 }
 #elif defined(ETUDE_WITH_DSP)
-/* Lines are of words of two inputs of 16 bits, in the order in which sxtb16 takes bytes apart. */
+/* Lines are of words of two inputs of 16 bits, in the order in which sxtb16 takes bytes apart: even ones, then odd ones. The words
+ * of two lines that are multiplied together alternate. */
 size_t etude_integer_line_size(size_t depth) { return (depth + 3) / 4 * 8; }
 
 static uint32_t load_part(const int8_t *from, size_t count) {
@@ -89,48 +99,73 @@ static uint32_t load_part(const int8_t *from, size_t count) {
   return word;
 }
 
-const void *etude_integer_line(void *room, const int8_t *x, size_t depth) {
-  int16x2_t *to = room;
-  for (; depth >= 4; depth -= 4, x += 4, to += 2) {
+const void *etude_integer_line(void *room, const int8_t *x, size_t depth, size_t number, size_t lines) {
+  int16x2_t *to = (int16x2_t *)room + number;
+  for (; depth >= 4; depth -= 4, x += 4, to += 2 * lines) {
     const uint32_t word = etude_load_word(x);
     to[0] = etude_even_bytes(word);
-    to[1] = etude_odd_bytes(word);
+    to[lines] = etude_odd_bytes(word);
   }
   if (depth > 0) {
     const uint32_t word = load_part(x, depth);
     to[0] = etude_even_bytes(word);
-    to[1] = etude_odd_bytes(word);
+    to[lines] = etude_odd_bytes(word);
   }
   return room;
 }
 
+/* Written out, since compilers keep the sums in memory; it takes all registers that there are when optimising. */
 static void sum_square(int32_t sums[4], const void *first, const void *second, const int8_t *w, const int8_t *v,
                        size_t depth) {
-  const int16x2_t *a = first, *b = second;
+  const int16x2_t *x = first;
   const int8_t *const end = w + (depth & ~(size_t)3);
   int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  while (w != end) {
-    const uint32_t of_w = etude_load_word(w), of_v = etude_load_word(v);
-    const int16x2_t a0 = a[0], a1 = a[1], b0 = b[0], b1 = b[1];
-    s0 = __smlad(a0, etude_even_bytes(of_w), s0);
-    s2 = __smlad(b0, etude_even_bytes(of_w), s2);
-    s0 = __smlad(a1, etude_odd_bytes(of_w), s0);
-    s2 = __smlad(b1, etude_odd_bytes(of_w), s2);
-    s1 = __smlad(a0, etude_even_bytes(of_v), s1);
-    s3 = __smlad(b0, etude_even_bytes(of_v), s3);
-    s1 = __smlad(a1, etude_odd_bytes(of_v), s1);
-    s3 = __smlad(b1, etude_odd_bytes(of_v), s3);
-    w += 4;
-    v += 4;
-    a += 2;
-    b += 2;
+  (void)second;
+#if defined(__OPTIMIZE__) && !defined(__PIC__)
+  if (w != end) {
+    uint32_t of_w, of_v, some, a, b;
+    __asm__ volatile(
+        "1:\n"
+        "ldr %[of_w], [%[w]], #4\n"
+        "ldr %[of_v], [%[v]], #4\n"
+        "ldr %[a], [%[x]], #4\n"
+        "ldr %[b], [%[x]], #4\n"
+        "sxtb16 %[some], %[of_w]\n"
+        "smlad %[s0], %[a], %[some], %[s0]\n"
+        "smlad %[s2], %[b], %[some], %[s2]\n"
+        "sxtb16 %[some], %[of_v]\n"
+        "smlad %[s1], %[a], %[some], %[s1]\n"
+        "smlad %[s3], %[b], %[some], %[s3]\n"
+        "ldr %[a], [%[x]], #4\n"
+        "ldr %[b], [%[x]], #4\n"
+        "sxtb16 %[some], %[of_w], ror #8\n"
+        "smlad %[s0], %[a], %[some], %[s0]\n"
+        "smlad %[s2], %[b], %[some], %[s2]\n"
+        "sxtb16 %[some], %[of_v], ror #8\n"
+        "smlad %[s1], %[a], %[some], %[s1]\n"
+        "smlad %[s3], %[b], %[some], %[s3]\n"
+        "cmp %[w], %[end]\n"
+        "bne 1b\n"
+        : [w] "+r"(w), [v] "+r"(v), [x] "+r"(x), [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3),
+          [of_w] "=&r"(of_w), [of_v] "=&r"(of_v), [some] "=&r"(some), [a] "=&r"(a), [b] "=&r"(b)
+        : [end] "r"(end)
+        : "cc", "memory");
   }
+#else
+  for (; w != end; w += 4, v += 4, x += 4) {
+    const uint32_t of_w = etude_load_word(w), of_v = etude_load_word(v);
+    s0 = __smlad(x[2], etude_odd_bytes(of_w), __smlad(x[0], etude_even_bytes(of_w), s0));
+    s1 = __smlad(x[2], etude_odd_bytes(of_v), __smlad(x[0], etude_even_bytes(of_v), s1));
+    s2 = __smlad(x[3], etude_odd_bytes(of_w), __smlad(x[1], etude_even_bytes(of_w), s2));
+    s3 = __smlad(x[3], etude_odd_bytes(of_v), __smlad(x[1], etude_even_bytes(of_v), s3));
+  }
+#endif
   if ((depth & 3) != 0) {
     const uint32_t of_w = load_part(w, depth & 3), of_v = load_part(v, depth & 3);
-    s0 = __smlad(a[1], etude_odd_bytes(of_w), __smlad(a[0], etude_even_bytes(of_w), s0));
-    s1 = __smlad(a[1], etude_odd_bytes(of_v), __smlad(a[0], etude_even_bytes(of_v), s1));
-    s2 = __smlad(b[1], etude_odd_bytes(of_w), __smlad(b[0], etude_even_bytes(of_w), s2));
-    s3 = __smlad(b[1], etude_odd_bytes(of_v), __smlad(b[0], etude_even_bytes(of_v), s3));
+    s0 = __smlad(x[2], etude_odd_bytes(of_w), __smlad(x[0], etude_even_bytes(of_w), s0));
+    s1 = __smlad(x[2], etude_odd_bytes(of_v), __smlad(x[0], etude_even_bytes(of_v), s1));
+    s2 = __smlad(x[3], etude_odd_bytes(of_w), __smlad(x[1], etude_even_bytes(of_w), s2));
+    s3 = __smlad(x[3], etude_odd_bytes(of_v), __smlad(x[1], etude_even_bytes(of_v), s3));
   }
   sums[0] = s0;
   sums[1] = s1;
@@ -140,6 +175,13 @@ static void sum_square(int32_t sums[4], const void *first, const void *second, c
 
 ETUDE_INLINE int32_t add_word(int32_t sum, const int16x2_t *x, uint32_t word) {
   return __smlad(x[1], etude_odd_bytes(word), __smlad(x[0], etude_even_bytes(word), sum));
+}
+
+static int32_t sum_one(const void *line, const int8_t *w, size_t depth) {
+  const int16x2_t *x = line;
+  int32_t sum = 0;
+  for (; depth >= 4; depth -= 4, w += 4, x += 2) sum = add_word(sum, x, etude_load_word(w));
+  return depth == 0 ? sum : add_word(sum, x, load_part(w, depth));
 }
 
 static void sum_four(int32_t sums[4], const void *line, const int8_t *w, size_t depth) {
@@ -204,10 +246,19 @@ size_t etude_integer_line_size(size_t depth) {
   (void)depth;
   return 0;
 }
-const void *etude_integer_line(void *room, const int8_t *x, size_t depth) {
+const void *etude_integer_line(void *room, const int8_t *x, size_t depth, size_t number, size_t lines) {
   (void)room;
   (void)depth;
+  (void)number;
+  (void)lines;
   return x;
+}
+
+static int32_t sum_one(const void *line, const int8_t *w, size_t depth) {
+  const int8_t *x = line;
+  int32_t sum = 0;
+  for (size_t k = 0; k < depth; ++k) sum += x[k] * w[k];
+  return sum;
 }
 
 static void sum_square(int32_t sums[4], const void *first, const void *second, const int8_t *w, const int8_t *v,
@@ -278,16 +329,13 @@ static void multiply_two(const etude_integer_product *p, const void *first, cons
 }
 
 static void multiply_one(const etude_integer_product *p, const void *line, int8_t *y) {
-  int32_t sums[COLUMNS], square[4];
+  int32_t sums[COLUMNS];
   for (size_t column = 0; column < p->columns; column += COLUMNS) {
     const size_t count = p->columns - column < COLUMNS ? p->columns - column : COLUMNS;
     const int8_t *w = p->weights + column * p->depth;
     size_t j = 0;
     for (; j + 4 <= count; j += 4, w += 4 * p->depth) sum_four(sums + j, line, w, p->depth);
-    for (; j < count; ++j, w += p->depth) {
-      sum_square(square, line, line, w, w, p->depth);
-      sums[j] = square[0];
-    }
+    for (; j < count; ++j, w += p->depth) sums[j] = sum_one(line, w, p->depth);
     finish(p, column, count, sums, y);
   }
 }

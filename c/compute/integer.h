@@ -21,9 +21,9 @@ typedef struct etude_integer_product {
 } etude_integer_product;
 
 /* A line of inputs in the form that products take: the bytes that it needs (aligned to 4), and the line itself, which is
-   `x` where nothing has to be changed. */
+   `x` where nothing has to be changed. Two lines that are multiplied together, numbers 0 and 1, have one room, twice as large. */
 size_t etude_integer_line_size(size_t depth);
-const void *etude_integer_line(void *room, const int8_t *x, size_t depth);
+const void *etude_integer_line(void *room, const int8_t *x, size_t depth, size_t number, size_t lines);
 
 /* The columns of one line, or of two at once; `second` may be NULL. */
 void etude_integer_multiply(const etude_integer_product *p, const void *first, const void *second, int8_t *y,

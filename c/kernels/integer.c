@@ -224,7 +224,7 @@ static etude_status run_dense(etude_kernel_context *ctx, const window *w, const 
       } else {
         gather(w, n, oy, ox, zero, copy);
       }
-      lines[at] = etude_integer_line(room + at * line, x, p->depth);
+      lines[at] = etude_integer_line(room, x, p->depth, at, at == 0 && i + 1 == pixels ? 1 : 2);
       if (at == 1) {
         etude_integer_multiply(p, lines[0], lines[1], y - p->columns, y);
       } else if (i + 1 == pixels) {
@@ -319,8 +319,9 @@ KERNEL(etude_int8_linear) {
   const int8_t *from = x->data;
   int8_t *to = out->data;
   for (size_t i = 0; i < rows; i += 2, from += 2 * p.depth, to += 2 * p.columns) {
-    const void *first = etude_integer_line(room, from, p.depth), *second = NULL;
-    if (i + 1 < rows) second = etude_integer_line(room + line, from + p.depth, p.depth);
+    const size_t lines = i + 1 < rows ? 2 : 1;
+    const void *first = etude_integer_line(room, from, p.depth, 0, lines), *second = NULL;
+    if (lines == 2) second = etude_integer_line(room, from + p.depth, p.depth, 1, 2);
     etude_integer_multiply(&p, first, second, to, second == NULL ? NULL : to + p.columns);
   }
   return ETUDE_OK;
