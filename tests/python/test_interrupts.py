@@ -54,12 +54,14 @@ def alarms():
 
 def check(alarms, call, verify):
     """Interrupt `call` at many points; `verify` afterwards."""
+    if sys.platform == "win32":
+        pytest.skip("a thread gets no turn within microseconds: needs a timer of signals")
     random = np.random.default_rng(0)
     end, count = time.monotonic() + 3, 0
     while time.monotonic() < end:
         count += alarms.interrupt(call, 1e-6 + random.random() * 4e-5)
         verify()
-    assert count > (5 if sys.platform == "win32" else 100)  # where a thread is started for each
+    assert count > 100
 
 
 def test_inputs_of_changing_shape(alarms):

@@ -24,8 +24,8 @@ ZIG = [sys.executable, "-m", "ziglang"]
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}"
 FOR_WINDOWS = ["--platform", "win_amd64", "--python-version", VERSION, "--implementation", "cp", "--only-binary=:all:"]
-#: What pip does not add by itself, since it looks at the system that it runs on.
-REQUIRED = ["pytest", "colorama"]
+#: What the tests need, and colorama, which pytest does on Windows alone: pip looks at the system that it runs on.
+REQUIRED = ["pytest", "colorama", "flatbuffers"]
 #: Folders of the standard library that no program needs.
 LEFT_OUT = ("site-packages", "lib-dynload", "test", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "config-*", "__pycache__")
 MAIN = """
