@@ -63,7 +63,12 @@ static uint32_t count(const sample *s, const etude_tiles *tiles, double per_tick
   for (size_t i = 0; i < outs(&c); ++i) scales[i] = 0.001f * (float)(1 + rand() % 7);
   for (size_t i = 0; i < weights / 32; ++i) block_scales[i] = (uint16_t)(0x3c00 + rand() % 64);
   for (size_t i = 0; i < c.in_width; ++i) rows[i] = (etude_row_scale){(int32_t)i - 3, 0.02f};
-  const etude_weights w = {data, taps * c.in_channels, 1, 0, NULL, scales, block_scales, 3};
+  const etude_weights w = {.data = data,
+                           .out_stride = taps * c.in_channels,
+                           .in_stride = 1,
+                           .scales = scales,
+                           .block_scales = block_scales,
+                           .x_zero = 3};
   const etude_convolution_io io = {x,    y,    c.groups * c.in_channels, outs(&c), NULL, 0, -1e30f, 1e30f, 2, -128, 127,
                                    rows, false};
   void *packed = take(etude_convolution_packed_size(&c)), *scratch = take(etude_convolution_scratch_size(&c, 1));
