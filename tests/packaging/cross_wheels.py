@@ -51,6 +51,8 @@ PLATFORMS = {
     "manylinux2014_x86_64": Platform("x86_64-linux-gnu.2.17", "linux", "x86_64", "x86-64", GLIBC, (2, 17)),
     "manylinux2014_aarch64": Platform("aarch64-linux-gnu.2.17", "linux", "aarch64", "aarch64", GLIBC, (2, 17)),
     "manylinux2014_armv7l": Platform("arm-linux-gnueabihf.2.17", "linux", "arm", "ARM", GLIBC, (2, 17)),
+    "manylinux2014_i686": Platform("x86-linux-gnu.2.17", "linux", "x86", "Intel 80386", GLIBC, (2, 17)),
+    "manylinux_2_31_riscv64": Platform("riscv64-linux-gnu.2.31", "linux", "riscv64", "RISC-V", GLIBC, (2, 31)),
     "musllinux_1_2_x86_64": Platform("x86_64-linux-musl", "linux", "x86_64", "x86-64", MUSL),
     "musllinux_1_2_aarch64": Platform("aarch64-linux-musl", "linux", "aarch64", "aarch64", MUSL),
     "musllinux_1_2_armv7l": Platform("arm-linux-musleabihf", "linux", "arm", "ARM", MUSL),
@@ -178,8 +180,10 @@ def check_elf(platform: Platform, path: Path) -> list[str]:
     versions = {tuple(map(int, found.split(".")[:2])) for found in re.findall(r"GLIBC_([0-9.]+)", text)}
     if platform.glibc is None and versions:
         problems.append("needs glibc")
-    if platform.glibc is not None and (not versions or max(versions) > platform.glibc):
-        problems.append(f"needs glibc {max(versions, default=None)}")
+    if platform.glibc is not None and versions and max(versions) > platform.glibc:
+        problems.append(f"needs glibc {max(versions)}")
+    if platform.glibc is not None and not versions and any(name.startswith("libc.") for name in needed):
+        problems.append("needs a glibc of no version")
     return problems
 
 

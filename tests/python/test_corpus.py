@@ -39,7 +39,7 @@ def widen(array, spec):
         return (np.ascontiguousarray(array).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if spec.get("dtype") == "float16":
         return np.ascontiguousarray(array).view(np.float16).astype(np.float32)
-    return np.asarray(array)
+    return np.asarray(array, np.int64 if type(array) is int else None)
 
 
 def compare(got, want, atol, rtol):

@@ -67,7 +67,7 @@ def storable(value: object) -> Any:
         return np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
     if value is None:
         return np.zeros(0)
-    return np.asarray(value)
+    return np.asarray(value, np.int64 if type(value) is int else None)  # not what a C long is here
 
 
 def from_bits(stored: object, info: etude.ValueInfo) -> object:

@@ -760,6 +760,8 @@ def _content(array: Any, dtype: Any, dim_order: Sequence[int] | None) -> tuple[T
     """Looks and bytes of an array, laid out in memory as `dim_order` says."""
     try:
         given = np.asarray(array)
+        if given.dtype == np.int_ and not hasattr(array, "dtype"):
+            given = given.astype(np.int64)  # Python's integers, whatever a C long is here
         code = as_dtype(given.dtype if dtype is None else dtype)
     except (TypeError, ValueError) as error:
         raise BuildError(f"cannot make a constant of {type(array).__name__}: {error}") from None

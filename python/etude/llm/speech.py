@@ -143,8 +143,8 @@ class Transcriber:
         most = window if max_tokens is None else min(window, len(tokens) - 1 + whole("max_tokens", max_tokens, 1, 2**63 - 1))
         position = 0
         while position < most:
-            ids = np.array([[tokens[position]]])
-            logits = as_floats(self._decoder.execute([ids, states, np.array([position])])[0]).reshape(-1)
+            ids = np.array([[tokens[position]]], np.int64)
+            logits = as_floats(self._decoder.execute([ids, states, np.array([position], np.int64)])[0]).reshape(-1)
             position += 1
             if position < len(tokens):
                 continue  # still reading the prompt
