@@ -26,6 +26,9 @@ class Tables:
         except ImportError:
             raise EmitError(f"writing needs the package `flatbuffers`: pip install etude[{extra}]") from None
         self.builder: Any = flatbuffers.Builder(4096)
+        version = [int(number) for number in str(flatbuffers.__version__).split(".")[:2]]
+        # Before 25.12, tables of different sizes are given one layout where their fields lie alike, which makes the file invalid.
+        self._share_layouts = version >= [25, 12]
         self.shared: dict[tuple[str, object], int] = {}
 
     def table(self, *fields: tuple[str, int | float] | None) -> int:
@@ -42,6 +45,8 @@ class Tables:
                 b.PrependUOffsetTRelativeSlot(slot, value, 0)
             else:
                 getattr(b, f"Prepend{kind}Slot")(slot, value, 0)
+        if not self._share_layouts:
+            b.vtables.clear()
         return int(b.EndObject())
 
     def string(self, text: str | None) -> tuple[str, int] | None:
