@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,20 @@ _TENSORS = (lib.ETUDE_VALUE_TENSOR_LIST, lib.ETUDE_VALUE_OPTIONAL_TENSOR_LIST)
 class LentValues:
     """`count` arguments at `values`. `resize(tensor, shape)` asks C for storage and new sizes, and raises where it refuses.
 
-    None: the values are only looked at. Arrays are read only then, and a tensor without memory is None. `root` is that of the runtime.
+    None: the values are only looked at. Arrays are read only then, and a tensor without memory is None. So are arrays of what `inputs`
+    has the places of. `root` is that of the runtime.
     """
 
     def __init__(
-        self, root: int, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None] | None
-    ) -> None:
+        self, root: int, values: CData, count: int, result: CData, resize: Callable[[CData, Sequence[int]], None] | None,
+        inputs: Container[int] = (),
+    ) -> None:  # fmt: skip
         self._root = root
         self._values, self._result, self._resize = values, result, resize
         self._owners: list[weakref.ref[Any]] = []
         self.args: list[Any] = [None] * count
         for i in range(count):
-            self.args[i] = self._read(values[i])
+            self.args[i] = self._read(values[i], resize is not None and i not in inputs)
 
     def resize(self, index: int, shape: Sequence[int]) -> Array:
         """Give the tensor at `args[index]` its shape; returns its new view, which also stands in `args` then."""
@@ -45,7 +47,7 @@ class LentValues:
             raise EtudeTypeError(f"argument {index} is {text(lib.etude_value_kind_name(value.tag))}, and only tensors have a shape")
         assert self._resize is not None
         self._resize(getattr(value, "as").tensor, shape)
-        array: Array = self._read(value)
+        array: Array = self._read(value, True)
         self.args[index] = array
         return array
 
@@ -61,15 +63,15 @@ class LentValues:
                 "it keeps an array that was given to it, or a view of one, whose memory is only good during the call: keep a copy"
             )
 
-    def _read(self, value: CData) -> Any:
+    def _read(self, value: CData, writeable: bool) -> Any:
         if value == ffi.NULL:
             return None
         tag = value.tag
         if tag == lib.ETUDE_VALUE_TENSOR:
-            return self._array(getattr(value, "as").tensor, value)
+            return self._array(getattr(value, "as").tensor, value, writeable)
         if tag in _TENSORS:
             items = getattr(value, "as").items
-            return [self._read(items[i]) for i in range(value.count)]
+            return [self._read(items[i], writeable) for i in range(value.count)]
         result = self._result
         if tag in _NUMBERS:
             found = []
@@ -83,7 +85,7 @@ class LentValues:
             return raw.decode("utf-8", "backslashreplace")
         return _results.scalar(result)
 
-    def _array(self, tensor: CData, value: CData) -> Array | None:
+    def _array(self, tensor: CData, value: CData, writeable: bool) -> Array | None:
         result = self._result
         lib.etude_result_read(value, result)
         if result.data == ffi.NULL and result.size > 0:  # an output without planned memory
@@ -91,9 +93,7 @@ class LentValues:
                 return None
             self._resize(tensor, [result.sizes[i] for i in range(result.rank)])
             lib.etude_result_read(value, result)
-        array = _results.tensor_view(result)
-        if self._resize is None or result.flags & _READ_ONLY:
-            array.flags.writeable = False
+        array = _results.tensor_view(result, writeable=writeable and not result.flags & _READ_ONLY)
         if result.size > 0:
-            self._owners.append(weakref.ref(array.base))
+            self._owners.append(weakref.ref(_results.memory_of(array)))
         return array

@@ -23,9 +23,9 @@ _LISTS = (
 
 
 def tensor_view(result: CData, owner: Handle | None = None, *, writeable: bool = False) -> Array:
-    """The tensor of `result` in place, with its strides; read only where `owner` (kept alive by the array) is given, unless `writeable`.
+    """The tensor of `result` in place, with its strides; unless it is `writeable` nothing makes the array so.
 
-    Without `owner` the caller must not let the array outlive the method.
+    The array keeps `owner` alive; without one the caller must not let it outlive the method.
     """
     dtype = dtypes.from_code(result.scalar_type)
     rank = result.rank
@@ -38,10 +38,17 @@ def tensor_view(result: CData, owner: Handle | None = None, *, writeable: bool =
         owner.retain()
         pointer = ffi.gc(pointer, lambda _: owner.release())
     strides = tuple(result.strides[i] * dtype.itemsize for i in range(rank))
-    array: Array = np.ndarray(shape, dtype, buffer=ffi.buffer(pointer, size), strides=strides)
-    if owner is not None and not writeable:
-        array.flags.writeable = False
+    memory = ffi.buffer(pointer, size)
+    if not writeable:  # NumPy looks through a memoryview that it is given itself
+        memory = np.frombuffer(memoryview(memory).toreadonly(), np.uint8)
+    array: Array = np.ndarray(shape, dtype, buffer=memory, strides=strides)
     return array
+
+
+def memory_of(array: Array) -> object:
+    """What every view of an array from `tensor_view` keeps alive."""
+    base = array.base
+    return base.base if isinstance(base, np.ndarray) else base
 
 
 def make_reader(method: CData, index: int, result: CData, view: Array | None, error: ErrorBlock) -> Reader:

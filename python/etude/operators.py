@@ -72,11 +72,11 @@ class _Kernel:
     def call(self, ctx: CData, values: CData, count: int) -> None:
         """Call the function with what C passes, but for the results that stand there once more at the end."""
         context = KernelContext(ctx)
-        lent = context._lent = LentValues(self.root, values, count, ffi.new("etude_result *"), context._resize)
+        outs = _outs(values, count)
+        taken = count - 1 if outs or self.is_number else count
+        inputs = [i for i in range(taken) if i not in outs]
+        lent = context._lent = LentValues(self.root, values, count, ffi.new("etude_result *"), context._resize, inputs)
         try:
-            outs = _outs(values, count)
-            taken = count - 1 if outs or self.is_number else count
-            _forbid_writing([lent.args[i] for i in range(taken) if i not in outs])
             answer = self.function(context, *lent.args[:taken])
         finally:
             context._pointer = None
@@ -155,14 +155,6 @@ def _outs(values: CData, count: int) -> set[int]:
     if last.tag == lib.ETUDE_VALUE_TENSOR_LIST:
         results += [getattr(last, "as").items[i] for i in range(last.count)]
     return {i for i in range(count - 1) if values[i] in results}
-
-
-def _forbid_writing(value: Any) -> None:
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
-    elif isinstance(value, list):
-        for item in value:
-            _forbid_writing(item)
 
 
 def _write_number(value: CData, answer: object) -> None:

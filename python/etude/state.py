@@ -114,7 +114,7 @@ class State(Uncopied, Mapping[str, Array]):
         getattr(value, "as").tensor = ffi.addressof(self._tensors, self._find(name))
         result = ffi.new("etude_result *")
         lib.etude_result_read(value, result)
-        return tensor_view(result), result.scalar_type
+        return tensor_view(result, writeable=True), result.scalar_type
 
     def _known(self, write: Callable[[str], str]) -> str:
         shown = ", ".join(write(name) for name in islice(self._index, _SHOWN))

@@ -259,6 +259,28 @@ def test_arrays_are_lent(runtime):
     kept.clear()
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_inputs_stay_read_only(runtime, constant):
+    """What is lent to be read, such as a constant in a mapped file, can't be made writeable; a view that is kept is noticed all the same."""
+    tried, kept = [], []
+
+    def kernel(context, x, out):
+        for array in (x, x[1:], x.T, x.view(np.uint8)):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.setflags(write=True)
+            tried.append(array.flags.writeable)
+        out[...] = x
+        kept.append(x.T[1:])
+
+    runtime.operator_registry.register("my::copy.out", kernel)
+    x = (lambda m: m.constant(A)) if constant else (lambda m: m.input("float32", (2, 3)))
+    program = build(runtime, lambda m: m.output(m.call("my::copy.out", x(m), out=("float32", (2, 3)), custom=True)))
+    with pytest.raises(etude.EtudeBackendError, match="it keeps an array"):
+        program["forward"](*([] if constant else [A]))
+    kept.clear()
+    assert tried == [False] * 4
+
+
 def test_a_context_ends_with_its_call(runtime):
     kept = []
 

@@ -52,20 +52,24 @@ def run(args: argparse.Namespace) -> int:
         raise etude.EtudeValueError("results are matched by ETRecords of both programs: give --etrecord and --other-etrecord, or neither")
     one_stdin({"MODEL.pte": [args.program], "OTHER": [args.other], "--inputs": [args.inputs]})
     program = open_program(args)
-    method = program.load_method(pick_method(program, args.method), constant_limit=0, **limits(args))  # all results are compared
+    name = pick_method(program, args.method)
     if Path(args.other).suffix == ".npz":
-        return _against_file(method, args)
+        return _against_file(program.load_method(name, **limits(args)), args)
+    method = program.load_method(name, constant_limit=0, **limits(args))  # all results are compared
     with about(args.other):
-        other = etude.load(read_source(args.other), data_path=args.other_data).load_method(method.name, constant_limit=0, **limits(args))
+        other_program = etude.load(read_source(args.other), data_path=args.other_data)
+        other = other_program.load_method(name, constant_limit=0, **limits(args))
     given = read_inputs(method, args, words=None if args.json else sys.stdout)
     inputs = given.values
     _check_takes(other, inputs, method, args)
     records = None
     if args.etrecord is not None:
         records = etrecord.read(args.etrecord, method.name), etrecord.read(args.other_etrecord, method.name)
-    first, results = intermediates.record(method, inputs), method.execute(inputs)
+    first = intermediates.record(method, inputs)
+    results = program.load_method(name, fresh=True, **limits(args)).execute(inputs)  # outputs are those of a run
     with about(args.other):
-        second, other_results = intermediates.record(other, inputs), other.execute(inputs)
+        second = intermediates.record(other, inputs)
+        other_results = other_program.load_method(name, fresh=True, **limits(args)).execute(inputs)
     pairs = intermediates.compare(first, second, records)
     outputs = _outputs(results, other_results, args)
     apart = list(intermediates.parted(pairs, args.rtol))
