@@ -169,13 +169,14 @@ static const etude_host_api host_api = {
     etude_execute_context_flops,
     etude_init_context_trace,
     etude_kernel_origin,
-    etude_kernel_replace,
 #ifndef ETUDE_NO_FOLDING
+    etude_kernel_replace,
     etude_kernel_follower,
     etude_kernel_take_followers,
     etude_kernel_maker,
     etude_kernel_take_maker,
 #else
+    NULL,
     NULL,
     NULL,
     NULL,
