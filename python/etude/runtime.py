@@ -12,7 +12,7 @@ from etude._lib import CData, ErrorBlock, Handle, RootHandle, Uncopied, ffi, lib
 from etude._option_rows import OptionMap, OptionRows
 from etude._sources import Source, loader_array
 from etude.enums import Verification
-from etude.errors import EtudeNotImplementedError, EtudeProgramError, EtudeValueError, copied
+from etude.errors import EtudeNotImplementedError, EtudeProgramError, EtudeTypeError, EtudeValueError, copied
 from etude.metadata import new_sized
 from etude.operators import Function, OperatorRegistry
 from etude.program import Program, check_unused, unused_mode
@@ -220,6 +220,8 @@ def kernel(
     An exception becomes the failure of the call that ran the method: an EtudeBackendError with the exception as `__cause__`; EtudeError
     and MemoryError keep their kind; KeyboardInterrupt is raised itself. Raises as `OperatorRegistry.register`.
     """
+    if not isinstance(name, str):
+        raise EtudeTypeError(f"a kernel needs the name of its operator, as in @etude.kernel('my::op.out'), not {name!r:.80}")
 
     def register(function: Function) -> Function:
         (runtime or Runtime.get()).operator_registry.register(name, function, number=number, dtypes=dtypes)

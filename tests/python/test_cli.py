@@ -340,6 +340,21 @@ def test_a_dash_is_stdin_and_stdout(tmp_path):
     assert not Path("-").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_read(tmp_path):
+    pipe = tmp_path / "model.pte"
+    os.mkfifo(pipe)
+    with subprocess.Popen([sys.executable, "-m", "etude", "run", pipe], stdout=subprocess.PIPE, text=True) as command:
+        pipe.write_bytes(Path(AFFINE).read_bytes())
+        assert "output 0: float32 [2, 3], min" in command.communicate()[0]
+    assert command.returncode == 0
+
+
+def test_a_system_prompt_is_for_chats():
+    command = ["generate", ROOT / "tests/llm/l_runner.pte", "--tokenizer", "tokenizer.json", "Hello"]
+    assert "--system goes with --chat" in run(*command, "--system", "be terse", status=2)
+
+
 def test_run_as_json(tmp_path):
     golden = np.load(CORPUS / "add.npz")
     report = json.loads(run("run", CORPUS / "add.pte", "--json", "--input", f"0={save(tmp_path, golden['forward__in0'])}"))

@@ -261,7 +261,7 @@ def test_arrays_are_lent(runtime):
 
 @pytest.mark.parametrize("constant", [False, True])
 def test_inputs_stay_read_only(runtime, constant):
-    """What is lent to be read, such as a constant in a mapped file, can't be made writeable; a view that is kept is noticed all the same."""
+    """What is lent to be read, such as a constant in a mapped file, can't be made writeable; that a view is kept is noticed."""
     tried, kept = [], []
 
     def kernel(context, x, out):
@@ -329,6 +329,14 @@ def test_what_is_no_kernel(runtime, name, function, options, kind):
     with pytest.raises(kind):
         runtime.operator_registry.register(name, function, **options)
     assert len(runtime.operator_registry.operator_names) == before
+
+
+def test_a_kernel_has_a_name():
+    with pytest.raises(TypeError, match=r"@etude\.kernel\('my::op\.out'\)"):
+
+        @etude.kernel
+        def forgotten(context, a, out):
+            out[...] = a
 
 
 def test_taking_out(runtime):

@@ -25,11 +25,10 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 def source_of(args: argparse.Namespace) -> str | bytes:
     """What `add_program`'s arguments name: a path, or the content of stdin, which is read once."""
-    if args.program != "-":
-        return str(args.program)
-    if "stdin" not in args:
-        args.stdin = read_source("-")
-    return bytes(args.stdin)
+    if "source" not in args:
+        args.source = read_source(str(args.program))
+    source: str | bytes = args.source
+    return source
 
 
 def open_program(args: argparse.Namespace, threads: int | None = None, content: bytes | None = None) -> etude.Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TextIO
@@ -14,8 +15,13 @@ STREAM = "-"
 
 
 def read_source(path: str) -> str | bytes:
-    """A path as it is, or the content of stdin."""
-    return sys.stdin.buffer.read() if path == STREAM else path
+    """A path as it is, or the content of stdin or of a pipe, which can be read once only."""
+    if path == STREAM:
+        return sys.stdin.buffer.read()
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        with open(path, "rb") as pipe:
+            return pipe.read()
+    return path
 
 
 def one_stdin(uses: Mapping[str, Iterable[str | None]]) -> None:

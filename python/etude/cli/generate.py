@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from etude.cli._backends import add_options
 from etude.cli._common import add_program, open_program
+from etude.cli._errors import NamedError
 from etude.cli._targets import one_stdin
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--chat", action="store_true", help="write the prompt by the model's chat template; without one, talk until Ctrl-D")
     parser.add_argument("--system", metavar="TEXT", help="with --chat: what the model is told first")
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end, nothing before")
-    parser.add_argument("--threads", metavar="N", type=int, default=0, help="threads that kernels may use (default: all cores)")
+    parser.add_argument("--threads", metavar="N", type=int, default=0, help="threads that kernels may use (default, or 0: all cores)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Stream the text; speeds go to stderr where that is a terminal."""
     from etude.llm import LLM  # noqa: PLC0415  numpy's random generators need not be there for other commands
 
+    if args.system is not None and not args.chat:
+        raise NamedError("--system goes with --chat: other prompts are written as they are given")
     one_stdin({"MODEL.pte": [args.program], "the prompt": [args.prompt or "-"]})
     llm = LLM(open_program(args, args.threads or _cores()), args.tokenizer)
     if args.chat and args.prompt is None and sys.stdin.isatty():
