@@ -69,17 +69,23 @@ static void mark_instruction(fold *f, const etude_instruction *instruction) {
   }
 }
 
-/* A constant; or, with `early`, what will be one once its maker has run. */
-static bool is_constant(fold *f, const etude_value *value, bool early) {
+static bool has_items(const etude_value *value) { return etude_is_list(value) || value->tag == ETUDE_VALUE_INT_LIST; }
+
+/* A constant; or, with `early`, what will be one once its maker has run. No list is, as lists have none for items. */
+static bool is_constant_item(const fold *f, const etude_value *value, bool early) {
   if (value == NULL) return true;
   if (value->tag == ETUDE_VALUE_TENSOR) {
     return (value->as.tensor->flags & (ETUDE_TENSOR_CONSTANT | ETUDE_TENSOR_LATE)) != 0 ||
            (early && f->maker[value->as.tensor - f->a->method->tensors] != 0);
   }
+  return f->written[value - f->a->method->values] == 0 && !has_items(value);
+}
+
+static bool is_constant(fold *f, const etude_value *value, bool early) {
+  if (value == NULL || !has_items(value)) return is_constant_item(f, value, early);
   if (f->written[value - f->a->method->values] != 0) return false;
-  if (!etude_is_list(value) && value->tag != ETUDE_VALUE_INT_LIST) return true;
   for (uint32_t i = 0; i < value->count; ++i) {
-    if (f->a->steps == 0 || !is_constant(f, value->as.items[i], early)) return false;
+    if (f->a->steps == 0 || !is_constant_item(f, value->as.items[i], early)) return false;
     --f->a->steps;
   }
   return true;

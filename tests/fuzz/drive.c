@@ -295,6 +295,7 @@ static void use_program(etude_program *program, fuzz_file file) {
 
   config.instruction_limit = INSTRUCTION_LIMIT;
   config.memory_limit = METHOD_BYTES;
+  config.constant_limit = METHOD_BYTES / 2; /* what never changes is computed once */
   config.work_limit = WORK_LIMIT;
   ask_segments(program);
   for (uint32_t i = 0; i < etude_program_method_count(program) && i < MOST_METHODS; i++) {

@@ -5,6 +5,7 @@ import pytest
 
 import etude
 from etude.emit import ProgramBuilder
+from paths import ROOT
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((4, 96)).astype(np.float32)
@@ -253,3 +254,14 @@ def test_scales_of_inputs_are_not_those_of_outputs():
     values = RANDOM.standard_normal((2, len(Q))).astype(np.float32)
     weights = square.astype(np.float64) * SCALES
     np.testing.assert_allclose(loaded(b.to_bytes(), 1 << 22)(values)[0], values @ weights.T, rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["int_list_of_itself", "int_lists_of_each_other"])
+def test_lists_within_lists(name):
+    """A list of ints whose items are lists: no constant, no way to go round in circles, and refused where it is read."""
+    golden = np.load(ROOT / "tests/corpus/cond.npz")  # of which these are damaged copies
+    program = etude.load(ROOT / f"tests/fuzz/regressions/{name}.pte")
+    for limit in (0, 1 << 24):
+        method = program.load_method("forward", constant_limit=limit, fresh=True)
+        with pytest.raises(TypeError, match="expected ints in the list, got ListInt"):
+            method(golden["forward__in0"])
