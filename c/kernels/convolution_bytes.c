@@ -143,7 +143,7 @@ static bool read_weights(etude_kernel_context *ctx, const etude_tensor *weight, 
 }
 
 /* Factors from sums to results, and biases in units of the sums; false where these, or the sums, may be too large for
-   32 bits. */
+   32 bits, or the units too coarse: a bias is rounded by a 16th of a step of the result at most. */
 static bool scale_all(const etude_conv *c, const int8_weights *w, const grid *x, const grid *y, float *scales,
                       int32_t *bias) {
   const double most = 1 << 30;
@@ -154,7 +154,7 @@ static bool scale_all(const etude_conv *c, const int8_weights *w, const grid *x,
     const double b = c->bias == NULL ? 0.0 : (double)((const float *)(void *)c->bias)[oc * c->bias_stride];
     scales[oc] = (float)(x->scale * of / y->scale);
     const double units = b == 0.0 ? 0.0 : nearbyint(b / (x->scale * of));
-    if (!(fabs(units) <= most)) return false;
+    if (!(fabs(units) <= most) || fabs(units * x->scale * of - b) > y->scale / 16) return false;
     bias[oc] = (int32_t)units;
   }
   return true;

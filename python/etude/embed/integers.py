@@ -3,7 +3,7 @@
 A quantiser of PyTorch leaves such chains around every operator. What stands between becomes one call of an `etude::int8_…`
 operator (c/kernels/integer.c), which reads int8 and weights as they lie in flash, and writes int8: convolutions, linear layers, sums, products,
 pooling, and functions of one tensor as a table of 256 results. Images are [N, H, W, C] between these calls, and are turned where
-anything else reads them. Results are those of the float chain, but for ties in rounding.
+anything else reads them. Results are those of the float chain, but where they are as near to a tie in rounding as a bias is rounded.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ _TURNS = ("aten::permute_copy.out", "aten::t_copy.out", "aten::transpose_copy.in
 _VIEWS = ("aten::view_copy.out", "aten::squeeze_copy.dims_out", "aten::unsqueeze_copy.out")
 #: Sums of more products may not fit into 32 bits.
 _MOST_DEPTH = 65536
+#: The part of a step of the result by which rounding a bias to the units of the sums may shift it.
+_BIAS_ERROR = 1 / 16
 _NO_PLACE = Allocation(1, 0)
 
 
@@ -402,12 +404,18 @@ class _Rewriter:
         return _array(tensor).astype(np.float64)
 
     def product(self, weight: _Weight, bias: NDArray[np.float64], x: _Grid, y: _Grid) -> tuple[int, int] | None:
-        """Biases in units of the sums, with what x's zero point comes to, and scales of the sums."""
+        """Biases in units of the sums, with what x's zero point comes to, and scales of the sums.
+
+        None where these units are too coarse for the biases, or too fine for 32 bits.
+        """
         units = x.scale * weight.scales
         if weight.data.size // len(bias) > _MOST_DEPTH or not np.all(units > 0) or not np.all(np.isfinite(bias)):
             return None
-        whole = np.clip(np.rint(bias / units), -(2**31) + 1, 2**31 - 1).astype(np.int64)
-        whole -= x.zero * weight.data.reshape(len(bias), -1).astype(np.int64).sum(1)
+        rounded = np.rint(bias / units)
+        whole = rounded - x.zero * weight.data.reshape(len(bias), -1).astype(np.float64).sum(1)
+        room = 2**31 - 1 - weight.data.size // len(bias) * 2**14
+        if np.abs(whole).max() > room or np.abs(rounded * units - bias).max() > _BIAS_ERROR * y.scale:
+            return None
         return self.of(whole.astype(np.int32)), self.of((units / y.scale).astype(np.float32))
 
     def convolution(self, call: KernelCall, y: _Result) -> bool:
