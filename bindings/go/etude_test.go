@@ -105,6 +105,10 @@ func TestInputsThatAreRefused(t *testing.T) {
 		{7, InvalidType},
 		{"text", InvalidType},
 		{struct{}{}, InvalidType},
+		{(*Tensor)(nil), InvalidArgument},
+		{NewTensor([]float32{}, 4294967298, 0), InvalidArgument},
+		{&Tensor{Type: Float32, Sizes: []int{2, 3}, DimOrder: []byte{5, 9}, Bytes: make([]byte, 24)}, InvalidArgument},
+		{&Tensor{Type: Float32, Sizes: []int{2, 3}, DimOrder: []byte{0, 0}, Bytes: make([]byte, 24)}, InvalidArgument},
 	} {
 		if _, err := method.Run(NewTensor(x, 2, 3), c.input); !errors.Is(err, c.want) {
 			t.Errorf("%v: %v", c.input, err)
@@ -112,6 +116,80 @@ func TestInputsThatAreRefused(t *testing.T) {
 	}
 	if _, err := method.Run(NewTensor(x, 2, 3), NewTensor(x, 2, 3)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestDataOfTensorsThatDoNotFit(t *testing.T) {
+	for _, tensor := range []*Tensor{
+		nil,
+		{Type: Int64, Sizes: []int{1}, Bytes: make([]byte, 15)},
+		{Type: Int64, Sizes: []int{1}, Bytes: make([]byte, 16)},
+		{Type: Int64, Sizes: []int{1}},
+		{Type: Int64, Sizes: []int{-1, -1}, Bytes: make([]byte, 8)},
+		{Type: Int64, Sizes: []int{1, 1}, DimOrder: []byte{5, 9}, Bytes: make([]byte, 8)},
+		{Type: Int64, Sizes: []int{1, 1}, DimOrder: []byte{1, 1}, Bytes: make([]byte, 8)},
+		{Type: Int64, Sizes: []int{1, 1}, DimOrder: []byte{0}, Bytes: make([]byte, 8)},
+	} {
+		if _, err := Data[int64](tensor); !errors.Is(err, InvalidArgument) {
+			t.Errorf("%v: %v", tensor, err)
+		}
+	}
+}
+
+func TestZeroAndNilAreRefused(t *testing.T) {
+	runtime, program := open(t, "corpus/add.pte")
+	for _, r := range []*Runtime{nil, {}} {
+		if _, err := r.Open(corpus + "add.pte"); !errors.Is(err, InvalidState) {
+			t.Error(err)
+		}
+		if _, err := r.Option("XnnpackBackend", "num_threads"); !errors.Is(err, InvalidState) {
+			t.Error(err)
+		}
+		if len(r.Backends()) != 0 || r.Close() != nil {
+			t.Error(r)
+		}
+	}
+	for _, p := range []*Program{nil, {}} {
+		if _, err := p.Load("forward"); !errors.Is(err, InvalidState) {
+			t.Error(err)
+		}
+		if _, err := p.Method("forward"); !errors.Is(err, InvalidState) {
+			t.Error(err)
+		}
+		if len(p.MethodNames()) != 0 || p.Close() != nil {
+			t.Error(p)
+		}
+	}
+	for _, m := range []*Method{nil, {}} {
+		m.Cancel()
+		if _, err := m.Run(); !errors.Is(err, InvalidState) || m.Close() != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := runtime.Open(corpus+"add.pte", nil); !errors.Is(err, InvalidArgument) {
+		t.Error(err)
+	}
+	if _, err := program.Load("forward", nil); !errors.Is(err, InvalidArgument) {
+		t.Error(err)
+	}
+	var ctx context.Context
+	if _, err := load(t).RunContext(ctx); !errors.Is(err, InvalidArgument) {
+		t.Error(err)
+	}
+}
+
+func TestOptionsGivenTwiceAreMerged(t *testing.T) {
+	_, program := open(t, "data/xnnpack/int8_clamps.pte")
+	first := Options{"XnnpackBackend": {"workspace_sharing_mode": 1, "num_threads": 1}}
+	method := must(program.Load(program.MethodNames()[0], WithOptions(first), WithOptions(Options{"XnnpackBackend": {"workspace_sharing_mode": 0}})))
+	defer method.Close()
+	for key, want := range map[string]int64{"workspace_sharing_mode": 0, "num_threads": 1} {
+		if got := must(method.ExplainOption("XnnpackBackend", key)); got.Origin != OriginMethod || got.Value != want {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+	if first["XnnpackBackend"]["workspace_sharing_mode"] != 1 {
+		t.Error(first)
 	}
 }
 
@@ -215,6 +293,9 @@ func TestState(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := get.State("none"); !errors.Is(err, NotFound) || !strings.Contains(err.Error(), name) {
+		t.Error(err)
+	}
+	if err := get.SetState(name, nil); !errors.Is(err, InvalidArgument) {
 		t.Error(err)
 	}
 	if err := get.SetState(name, NewTensor([]float32{1}, 1)); !errors.Is(err, InvalidArgument) {

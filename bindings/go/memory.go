@@ -43,15 +43,15 @@ func (m *memory) bytes(bytes []byte) unsafe.Pointer {
 
 // children counts what was made from something that must end after it.
 type children struct {
-	mutex  sync.Mutex
-	count  int
-	closed bool
+	mutex sync.Mutex
+	count int
+	open  bool // not so in a zero value
 }
 
 func (c *children) add(what string) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.closed {
+	if !c.open {
 		return wrong(InvalidState, "", "the %s is closed", what)
 	}
 	c.count++
@@ -71,8 +71,8 @@ func (c *children) close(what, of string, end func()) error {
 	if c.count > 0 {
 		return wrong(InvalidState, "", "the %s has %d open %s: close them first", what, c.count, of)
 	}
-	if !c.closed {
-		c.closed = true
+	if c.open {
+		c.open = false
 		end()
 	}
 	return nil

@@ -87,6 +87,9 @@ func (p *Program) find(name string) (index C.uint32_t, err error) {
 
 // hold keeps the program open; the function returned lets go of it.
 func (p *Program) hold() (func(), error) {
+	if p == nil {
+		return nil, wrong(InvalidState, "", "the program is nil")
+	}
 	if err := p.children.add("program"); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"unsafe"
 )
@@ -27,6 +28,9 @@ func (m *Method) Name() string { return m.name }
 
 // Close ends the method, after the execution that may be going on.
 func (m *Method) Close() error {
+	if m == nil {
+		return nil
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.closing.Lock()
@@ -42,6 +46,9 @@ func (m *Method) Close() error {
 
 // Cancel ends the execution that goes on in another goroutine, with Cancelled; where there is none, the next one.
 func (m *Method) Cancel() {
+	if m == nil {
+		return
+	}
 	m.closing.Lock()
 	defer m.closing.Unlock()
 	if m.c != nil {
@@ -51,6 +58,9 @@ func (m *Method) Cancel() {
 
 // take begins the use of the method by one goroutine; the function returned ends it.
 func (m *Method) take() (func(), error) {
+	if m == nil {
+		return nil, wrong(InvalidState, "", "the method is nil")
+	}
 	m.mutex.Lock()
 	if m.c == nil {
 		m.mutex.Unlock()
@@ -74,6 +84,9 @@ func (m *Method) Run(inputs ...any) ([]any, error) {
 
 // RunContext is Run, which ends with Cancelled, and the context's own error, when ctx does.
 func (m *Method) RunContext(ctx context.Context, inputs ...any) ([]any, error) {
+	if ctx == nil {
+		return nil, wrong(InvalidArgument, "", "the context is nil: give context.Background(), or use Run")
+	}
 	end, err := m.take()
 	if err != nil {
 		return nil, err
@@ -257,26 +270,10 @@ func (m *memory) value(v *C.etude_value, index int, input any) error {
 }
 
 func (m *memory) tensor(v *C.etude_value, index int, t *Tensor) error {
+	if err := t.check(fmt.Sprintf("input %d", index)); err != nil {
+		return err
+	}
 	rank := len(t.Sizes)
-	if rank > C.ETUDE_MAX_RANK {
-		return wrong(NotSupported, "", "input %d: a tensor has at most %d dimensions", index, C.ETUDE_MAX_RANK)
-	}
-	if len(t.DimOrder) != 0 && len(t.DimOrder) != rank {
-		return wrong(InvalidArgument, "", "input %d: dim order %v does not name each dimension once", index, t.DimOrder)
-	}
-	want := int64(t.Type.Size())
-	if want == 0 {
-		return wrong(InvalidArgument, "", "input %d: %d is no type of elements", index, t.Type)
-	}
-	for _, size := range t.Sizes {
-		if size < 0 || (size > 0 && want > (1<<40)/int64(size)) {
-			return wrong(InvalidArgument, "", "input %d: a tensor can't have the sizes %s", index, t.sizes())
-		}
-		want *= int64(size)
-	}
-	if want != int64(len(t.Bytes)) {
-		return wrong(InvalidArgument, "", "input %d: %d elements do not fill a tensor of sizes %s", index, len(t.Bytes)/t.Type.Size(), t.sizes())
-	}
 	c := (*C.etude_tensor)(m.alloc(1, C.sizeof_etude_tensor))
 	sizes := unsafe.Slice((*C.int32_t)(m.alloc(rank, 4)), rank+1)
 	for i, size := range t.Sizes {

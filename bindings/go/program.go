@@ -19,7 +19,8 @@ type Program struct {
 	state    sync.Mutex // held by executions of methods that share state
 }
 
-// Open opens a file.
+// Open opens a file. It is mapped, so it must not be written over or shortened while the program is open: reading what is
+// gone ends the process (SIGBUS). Replacing or deleting it is fine. OpenBytes reads from a copy.
 func (r *Runtime) Open(path string, with ...ProgramOption) (*Program, error) {
 	return r.load(func(loader *C.etude_data_loader, _ *memory) error { return openFile(path, loader) }, false, with)
 }
@@ -47,6 +48,9 @@ func openFile(path string, loader *C.etude_data_loader) error {
 func (r *Runtime) load(first func(*C.etude_data_loader, *memory) error, copied bool, with []ProgramOption) (program *Program, err error) {
 	var config programConfig
 	for _, option := range with {
+		if option == nil {
+			return nil, wrong(InvalidArgument, "", "an option of the program is nil")
+		}
 		option.program(&config)
 	}
 	rows, err := config.options.rows()
@@ -54,7 +58,8 @@ func (r *Runtime) load(first func(*C.etude_data_loader, *memory) error, copied b
 		return nil, err
 	}
 	defer rows.memory.free()
-	if err := r.children.add("runtime"); err != nil {
+	letGo, err := r.hold()
+	if err != nil {
 		return nil, err
 	}
 	var m memory
@@ -67,7 +72,7 @@ func (r *Runtime) load(first func(*C.etude_data_loader, *memory) error, copied b
 			for i := 0; i < opened; i++ {
 				C.loader_close(&loaders[i])
 			}
-			r.children.remove()
+			letGo()
 		}
 	}()
 	if err := first(&loaders[0], &m); err != nil {
@@ -90,12 +95,16 @@ func (r *Runtime) load(first func(*C.etude_data_loader, *memory) error, copied b
 	if err != nil {
 		return nil, err
 	}
+	p.children.open = true
 	goruntime.SetFinalizer(p, func(p *Program) { p.Close() })
 	return p, nil
 }
 
 // Close ends the program, whose methods must be closed.
 func (p *Program) Close() error {
+	if p == nil {
+		return nil
+	}
 	return p.children.close("program", "methods", func() {
 		C.etude_program_free(p.c)
 		p.runtime.children.remove()
@@ -106,6 +115,9 @@ func (p *Program) Close() error {
 func (p *Program) Load(name string, with ...MethodOption) (*Method, error) {
 	config := methodConfig{constantLimit: 256 << 20}
 	for _, option := range with {
+		if option == nil {
+			return nil, wrong(InvalidArgument, name, "an option of method '%s' is nil", name)
+		}
 		option.method(&config)
 	}
 	if err := checkText(name, "the method's name"); err != nil {
@@ -116,7 +128,8 @@ func (p *Program) Load(name string, with ...MethodOption) (*Method, error) {
 		return nil, err
 	}
 	defer rows.memory.free()
-	if err := p.children.add("program"); err != nil {
+	letGo, err := p.hold()
+	if err != nil {
 		return nil, err
 	}
 	var m memory
@@ -130,7 +143,7 @@ func (p *Program) Load(name string, with ...MethodOption) (*Method, error) {
 	text := m.text(name)
 	err = call(func(e *C.etude_error) C.etude_status { return C.etude_method_load(p.c, text, c, &method.c, e) })
 	if err != nil {
-		p.children.remove()
+		letGo()
 		return nil, err
 	}
 	info := C.etude_memory_info{struct_size: C.sizeof_etude_memory_info}

@@ -26,17 +26,24 @@ func NewRuntime(threads int) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.children.open = true
 	goruntime.SetFinalizer(r, func(r *Runtime) { r.Close() })
 	return r, nil
 }
 
 // Close ends the runtime, whose programs must be closed.
 func (r *Runtime) Close() error {
+	if r == nil {
+		return nil
+	}
 	return r.children.close("runtime", "programs", func() { C.etude_host_runtime_free(r.c) })
 }
 
 // hold keeps the runtime open; the function returned lets go of it.
 func (r *Runtime) hold() (func(), error) {
+	if r == nil {
+		return nil, wrong(InvalidState, "", "the runtime is nil")
+	}
 	if err := r.children.add("runtime"); err != nil {
 		return nil, err
 	}

@@ -32,10 +32,27 @@ func WithDataFiles(paths ...string) ProgramOption {
 // LoadOptions are options of backends for a program or a method.
 type LoadOptions Options
 
-func (o LoadOptions) program(c *programConfig) { c.options = Options(o) }
-func (o LoadOptions) method(c *methodConfig)   { c.options = Options(o) }
+func (o LoadOptions) program(c *programConfig) { c.options = c.options.with(o) }
+func (o LoadOptions) method(c *methodConfig)   { c.options = c.options.with(o) }
+
+// with is a copy of options with those of others, which count where both have a key.
+func (options Options) with(others LoadOptions) Options {
+	all := Options{}
+	for _, from := range []Options{options, Options(others)} {
+		for backend, keys := range from {
+			if all[backend] == nil {
+				all[backend] = map[string]any{}
+			}
+			for key, value := range keys {
+				all[backend][key] = value
+			}
+		}
+	}
+	return all
+}
 
 // WithOptions gives options to one method or, of a program, to every method that is loaded; key by key, the method's count.
+// Given twice, the later ones count, key by key.
 func WithOptions(options Options) LoadOptions { return LoadOptions(options) }
 
 // WithConstantLimit sets the most bytes for what is computed once, at load, as packed weights: 256 MiB unless set, 0 = none.

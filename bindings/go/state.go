@@ -63,6 +63,9 @@ func (m *Method) SetState(name string, tensor *Tensor) error {
 		return err
 	}
 	defer end()
+	if tensor == nil {
+		return wrong(InvalidArgument, name, "state '%s' can't be set to a nil *Tensor", name)
+	}
 	index, err := m.findState(name)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unsafe"
 )
@@ -89,8 +90,46 @@ func NewTensor[T Element](elements []T, sizes ...int) *Tensor {
 	return t
 }
 
-// Data is a copy of the elements, in row-major order, whatever the dim order. InvalidType where they are none of T.
+// check says what is wrong with a tensor, which is called what.
+func (t *Tensor) check(what string) error {
+	if t == nil {
+		return wrong(InvalidArgument, "", "%s is a nil *Tensor", what)
+	}
+	rank := len(t.Sizes)
+	if rank > C.ETUDE_MAX_RANK {
+		return wrong(NotSupported, "", "%s: a tensor has at most %d dimensions", what, C.ETUDE_MAX_RANK)
+	}
+	if len(t.DimOrder) != 0 {
+		var named uint32
+		for _, dim := range t.DimOrder {
+			named |= 1 << dim
+		}
+		if len(t.DimOrder) != rank || named != 1<<rank-1 {
+			return wrong(InvalidArgument, "", "%s: the dim order %v is invalid: it does not name each dimension once", what, t.DimOrder)
+		}
+	}
+	want := int64(t.Type.Size())
+	if want == 0 {
+		return wrong(InvalidArgument, "", "%s: %d is no type of elements", what, t.Type)
+	}
+	for _, size := range t.Sizes {
+		if size < 0 || size > math.MaxInt32 || (size > 0 && want > (1<<40)/int64(size)) {
+			return wrong(InvalidArgument, "", "%s: a tensor can't have the sizes %s", what, t.sizes())
+		}
+		want *= int64(size)
+	}
+	if want != int64(len(t.Bytes)) {
+		return wrong(InvalidArgument, "", "%s: %d bytes of elements do not fill a tensor of sizes %s of %v", what, len(t.Bytes), t.sizes(), t.Type)
+	}
+	return nil
+}
+
+// Data is a copy of the elements, in row-major order, whatever the dim order. InvalidType where they are none of T;
+// InvalidArgument where sizes, type, dim order and bytes do not fit each other.
 func Data[T Element](t *Tensor) ([]T, error) {
+	if err := t.check("the tensor"); err != nil {
+		return nil, err
+	}
 	if t.Type != typeOf[T]() {
 		return nil, wrong(InvalidType, "", "the tensor holds %v, not %v", t.Type, typeOf[T]())
 	}
