@@ -178,6 +178,9 @@ impl Drop for Method {
             *pointer = None;
         }
         unsafe { sys::etude_method_free(self.method) }
+        // the turn of outputs that were leaked
+        let none = std::ptr::null_mut();
+        let _ = self.program.state_user.compare_exchange(self.method, none, Ordering::Release, Ordering::Relaxed);
     }
 }
 
@@ -285,7 +288,10 @@ impl Method {
         if self.memory().shared == 0 {
             return Ok(None);
         }
-        if self.program.state_in_use.swap(true, Ordering::Acquire) {
+        let none = std::ptr::null_mut();
+        let taken = self.program.state_user.compare_exchange(none, self.method, Ordering::Acquire, Ordering::Acquire);
+        // a turn of its own is one of outputs that were leaked: they borrow the method
+        if taken.is_err() && taken != Err(self.method) {
             let message = format!(
                 "method '{}' shares state with a method that runs, or whose outputs are in use: drop them first",
                 self.name()
@@ -467,7 +473,7 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.program.state_in_use.store(false, Ordering::Release);
+        self.program.state_user.store(std::ptr::null_mut(), Ordering::Release);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A `.pte` file and its data files.
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicPtr;
 use std::sync::Arc;
 
 use etude_sys as sys;
@@ -13,8 +13,8 @@ use crate::tensor::ScalarType;
 
 pub(crate) struct Inner {
     pub(crate) program: *mut sys::etude_program,
-    /// Is a method that shares state with others running, or are its outputs in use?
-    pub(crate) state_in_use: AtomicBool,
+    /// The method that touches state that it shares with others, or whose outputs are in use; null = none.
+    pub(crate) state_user: AtomicPtr<sys::etude_method>,
     #[allow(dead_code)] // freed after the program
     runtime: Arc<runtime::Inner>,
 }
@@ -136,6 +136,9 @@ impl ProgramBuilder {
     }
 
     /// Open a file.
+    ///
+    /// It is mapped, so it must not be written over or shortened while the program or a method of it is there: reading
+    /// what is gone ends the process (SIGBUS). Replacing or deleting it is fine. [`ProgramBuilder::from_bytes`] reads from a copy.
     pub fn open(self, runtime: &Runtime, path: impl AsRef<Path>) -> Result<Program> {
         let mut loaders = Loaders::default();
         loaders.open(path.as_ref())?;
@@ -179,7 +182,7 @@ impl ProgramBuilder {
             sys::etude_program_load(runtime.inner.0, &loaders.all[0], &config, &mut program, error)
         })?;
         loaders.all.clear(); // they are the program's now
-        Ok(Program { inner: Arc::new(Inner { program, state_in_use: AtomicBool::new(false), runtime: runtime.inner.clone() }) })
+        Ok(Program { inner: Arc::new(Inner { program, state_user: AtomicPtr::new(std::ptr::null_mut()), runtime: runtime.inner.clone() }) })
     }
 }
 
@@ -212,6 +215,9 @@ impl Drop for Loaders {
 
 impl Program {
     /// Open a file. [`Program::builder`] takes data files and options.
+    ///
+    /// It is mapped, so it must not be written over or shortened while the program or a method of it is there: reading
+    /// what is gone ends the process (SIGBUS). Replacing or deleting it is fine. [`Program::from_bytes`] reads from a copy.
     pub fn open(runtime: &Runtime, path: impl AsRef<Path>) -> Result<Program> {
         Program::builder().open(runtime, path)
     }

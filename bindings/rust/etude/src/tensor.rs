@@ -73,6 +73,8 @@ pub struct Tensor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) sizes: Vec<i32>,
     pub(crate) dim_order: Vec<u8>,
+    /// The sizes as they were given, where one does not fit 31 bits: `check` refuses them.
+    too_large: Option<Vec<usize>>,
 }
 
 impl<'a> Tensor<'a> {
@@ -84,9 +86,9 @@ impl<'a> Tensor<'a> {
 
     /// Of any element type, over its bytes.
     pub fn from_bytes(scalar_type: ScalarType, bytes: &'a [u8], sizes: &[usize]) -> Tensor<'a> {
-        // what does not fit 31 bits is refused by `check`
-        let sizes = sizes.iter().map(|&size| i32::try_from(size).unwrap_or(-1)).collect();
-        Tensor { scalar_type, bytes, sizes, dim_order: Vec::new() }
+        let fitting: std::result::Result<Vec<i32>, _> = sizes.iter().map(|&size| i32::try_from(size)).collect();
+        let too_large = fitting.is_err().then(|| sizes.to_vec());
+        Tensor { scalar_type, bytes, sizes: fitting.unwrap_or_default(), dim_order: Vec::new(), too_large }
     }
 
     /// With its dimensions in another order in memory, outermost first: `[0, 2, 3, 1]` is channels-last.
@@ -101,8 +103,14 @@ impl<'a> Tensor<'a> {
         if self.sizes.len() > sys::MAX_RANK {
             return wrong(format!("a tensor has at most {} dimensions", sys::MAX_RANK));
         }
-        if !self.dim_order.is_empty() && self.dim_order.len() != self.sizes.len() {
-            return wrong(format!("dim_order {:?} does not name each dimension once", self.dim_order));
+        if let Some(sizes) = &self.too_large {
+            return wrong(format!("a tensor can't have the sizes {sizes:?}"));
+        }
+        let mut named = self.dim_order.clone();
+        named.sort_unstable();
+        if !named.is_empty() && !named.iter().map(|&dim| usize::from(dim)).eq(0..self.sizes.len()) {
+            let order = &self.dim_order;
+            return wrong(format!("the dim order {order:?} is invalid: it does not name each dimension once"));
         }
         let want = self.sizes.iter().try_fold(self.scalar_type.size(), |product, &size| {
             product.checked_mul(usize::try_from(size).ok()?)

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use etude::{Constant, MethodSettings, OptionValue, Program, Runtime, ScalarType, Status, Value};
+use etude::{Constant, MethodSettings, OptionValue, Program, Runtime, ScalarType, Status, Tensor, Value};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests").join(name)
@@ -65,6 +65,13 @@ fn wrong_inputs_are_refused() {
         let error = add.run(&[whole.clone(), wrong.clone()]).unwrap_err();
         assert_eq!(error.status(), status, "{wrong:?}: {error}");
     }
+    for order in [&[0, 0][..], &[5, 9], &[0]] {
+        let error = add.run(&[whole.clone(), Tensor::new(&X, &[2, 3]).with_dim_order(order).into()]).unwrap_err();
+        assert_eq!(error.status(), Status::InvalidArgument);
+        assert!(error.message().contains(&format!("{order:?} is invalid")), "{error}");
+    }
+    let error = add.run(&[whole.clone(), Value::tensor(&X, &[3, usize::MAX])]).unwrap_err();
+    assert!(error.message().contains(&format!("[3, {}]", usize::MAX)), "{error}");
     let outputs = add.run(&[whole.clone(), whole]).unwrap();
     assert_eq!(outputs[0].int().unwrap_err().status(), Status::InvalidType);
     assert_eq!(outputs[0].tensor().unwrap().data::<i64>().unwrap_err().status(), Status::InvalidType);
@@ -83,6 +90,20 @@ fn methods_that_share_state_take_turns() {
     assert_eq!(get.run(&to_get).unwrap_err().status(), Status::InvalidState);
     assert_eq!(get.reset_state(None).unwrap_err().status(), Status::InvalidState);
     drop(first);
+    assert!(get.run(&to_get).is_ok());
+}
+
+#[test]
+fn outputs_that_are_leaked_lock_no_state_for_good() {
+    let runtime = Runtime::new(1).unwrap();
+    let program = Program::open(&runtime, file("corpus/shared_state.pte")).unwrap();
+    let (mut put, mut get) = (program.load("put").unwrap(), program.load("get").unwrap());
+    let to_put = [Value::tensor(&[1.0f32, 2.0, 3.0], &[1, 3]), Value::tensor(&[2i64], &[1])];
+    let to_get = [Value::tensor(&[2i64], &[1])];
+    std::mem::forget(put.run(&to_put).unwrap());
+    assert_eq!(get.run(&to_get).unwrap_err().status(), Status::InvalidState);
+    std::mem::forget(put.run(&to_put).unwrap()); // its own turn
+    drop(put);
     assert!(get.run(&to_get).is_ok());
 }
 
