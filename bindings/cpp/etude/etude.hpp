@@ -265,8 +265,12 @@ class Tensor {
     if (sizes_.size() > ETUDE_MAX_RANK) {
       detail::fail(ETUDE_NOT_SUPPORTED, "a tensor has at most " + std::to_string(ETUDE_MAX_RANK) + " dimensions");
     }
-    if (!dim_order_.empty() && dim_order_.size() != sizes_.size()) {
-      detail::fail(ETUDE_INVALID_ARGUMENT, "dim_order must name each dimension once");
+    uint32_t named = 0;
+    for (const uint8_t dim : dim_order_) {
+      named |= dim < sizes_.size() ? uint32_t{1} << dim : 0;
+    }
+    if (!dim_order_.empty() && (dim_order_.size() != sizes_.size() || named != (uint32_t{1} << sizes_.size()) - 1)) {
+      detail::fail(ETUDE_INVALID_ARGUMENT, "the dim order is invalid: it must name each dimension once");
     }
     if (detail::count_elements(sizes_) * etude_scalar_size(scalar_type) > nbytes_) {
       detail::fail(ETUDE_INVALID_ARGUMENT,
@@ -399,6 +403,14 @@ class OptionRows {
   std::vector<etude_backend_options> rows_;
 };
 
+/** What an object holds: InvalidState where it was moved from. */
+template <class Held> Held *live(Held *held, const char *what) {
+  if (held == nullptr) {
+    fail(ETUDE_INVALID_STATE, std::string("the ") + what + " was moved to another object: use that one");
+  }
+  return held;
+}
+
 inline Option to_option(int32_t type, const etude_option_value &value) {
   switch (type) {
     case ETUDE_OPTION_BOOL: return value.bool_value;
@@ -431,8 +443,8 @@ class Runtime {
   /** Names of the registered backends. */
   std::vector<std::string> backends() const {
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < etude_runtime_backend_count(c()); i++) {
-      names.emplace_back(etude_runtime_backend_name(c(), i));
+    for (uint32_t i = 0; i < etude_runtime_backend_count(live()); i++) {
+      names.emplace_back(etude_runtime_backend_name(live(), i));
     }
     return names;
   }
@@ -440,7 +452,7 @@ class Runtime {
   void set_options(const Options &options) {
     const detail::OptionRows rows(options);
     detail::Check check;
-    check(etude_runtime_set_option(c(), rows.data(), rows.count(), check));
+    check(etude_runtime_set_option(live(), rows.data(), rows.count(), check));
   }
   void set_option(const std::string &backend, const std::string &key, Option value) {
     set_options({{backend, {{key, std::move(value)}}}});
@@ -453,31 +465,32 @@ class Runtime {
     std::memset(&item, 0, sizeof item);
     etude_options_init(&list, &item, 1);
     check(etude_options_add_bool(&list, key.c_str(), false, check));
-    check(etude_runtime_get_option(c(), backend.c_str(), &item, check));
+    check(etude_runtime_get_option(live(), backend.c_str(), &item, check));
     return detail::to_option(item.type, item.value);
   }
   /** Take a key back to its default; all of the backend's with an empty @p key. */
   void reset_options(const std::string &backend, const std::string &key = {}) {
     detail::Check check;
-    check(etude_runtime_reset_option(c(), backend.c_str(), key.empty() ? nullptr : key.c_str(), check));
+    check(etude_runtime_reset_option(live(), backend.c_str(), key.empty() ? nullptr : key.c_str(), check));
   }
   /** The keys that a backend understands; lives as long as the backend is registered. */
   Span<const etude_option_schema> option_schema(const std::string &backend) const {
     detail::Check check;
     const etude_option_schema *schema = nullptr;
     uint32_t count = 0;
-    check(etude_runtime_option_schema(c(), backend.c_str(), &schema, &count, check));
+    check(etude_runtime_option_schema(live(), backend.c_str(), &schema, &count, check));
     return {schema, count};
   }
   /** Register a backend in the form of C, which must outlive the runtime, before it has programs; see etude/backend.hpp. */
   void register_backend(const std::string &name, const etude_backend &backend, void *self) {
     detail::Check check;
-    check(etude_runtime_register_backend(c(), name.c_str(), &backend, self, check));
+    check(etude_runtime_register_backend(live(), name.c_str(), &backend, self, check));
   }
   etude_runtime *c() const noexcept { return runtime_.get(); }
 
  private:
   friend class Program;
+  etude_runtime *live() const { return detail::live(c(), "runtime"); }
   std::shared_ptr<etude_runtime> runtime_;
 };
 
@@ -522,7 +535,7 @@ struct ProfileRow {
   uint64_t flops; /**< 0 = not known */
 };
 
-/** A function of a program, loaded, with memory of its own. */
+/** A function of a program, loaded, with memory of its own. One that was moved from throws InvalidState; so do programs and runtimes. */
 class Method {
  public:
   Method(Method &&) = default;
@@ -538,9 +551,9 @@ class Method {
     return *this;
   }
 
-  std::string name() const { return etude_method_name(c()); }
-  size_t input_count() const noexcept { return etude_method_input_count(c()); }
-  size_t output_count() const noexcept { return etude_method_output_count(c()); }
+  std::string name() const { return etude_method_name(live()); }
+  size_t input_count() const { return etude_method_input_count(live()); }
+  size_t output_count() const { return etude_method_output_count(live()); }
 
   /** Set all inputs, or none. They are kept here until they are set again, so tensors with elements of their own may die. */
   void set_inputs(std::vector<Value> inputs) {
@@ -550,26 +563,26 @@ class Method {
     for (size_t i = 0; i < inputs.size(); i++) {
       values[i] = inputs[i].c(tensors[i]);
     }
-    check(etude_method_set_inputs(c(), values.data(), static_cast<uint32_t>(values.size()), check));
+    check(etude_method_set_inputs(live(), values.data(), static_cast<uint32_t>(values.size()), check));
     inputs_ = std::move(inputs);
   }
   void execute() {
     detail::Check check;
-    check(etude_method_execute(c(), check));
+    check(etude_method_execute(live(), check));
   }
   /** End the execution that goes on in another thread: it throws an Error of status Cancelled. Where there is none, the next. */
-  void cancel() const noexcept { etude_method_cancel(c()); }
+  void cancel() const { etude_method_cancel(live()); }
   /** Ask @p interrupted about every millisecond of an execution, on its thread, whether to end it. It must not throw. None: {}. */
   void set_interrupt(std::function<bool()> interrupted) {
     auto own = interrupted ? std::make_unique<std::function<bool()>>(std::move(interrupted)) : nullptr;
     bool (*ask)(void *) = [](void *self) { return (*static_cast<std::function<bool()> *>(self))(); };
-    etude_method_set_interrupt(c(), own ? ask : nullptr, own.get());
+    etude_method_set_interrupt(live(), own ? ask : nullptr, own.get());
     interrupt_ = std::move(own);
   }
   Output output(size_t index) const {
     detail::Check check;
     etude_value value;
-    check(etude_method_get_output(c(), static_cast<uint32_t>(index), &value, check));
+    check(etude_method_get_output(live(), static_cast<uint32_t>(index), &value, check));
     return Output(value);
   }
   std::vector<Output> outputs() const {
@@ -591,10 +604,10 @@ class Method {
     etude_profile profile;
     set_inputs(std::move(inputs));
     etude_profile_start(&profile, rows.data(), rows.size(), nullptr, 0);
-    etude_method_set_trace_after(c(), etude_profile_trace, &profile);
+    etude_method_set_trace_after(live(), etude_profile_trace, &profile);
     detail::Check check;
-    const etude_status status = etude_method_execute(c(), check);
-    etude_method_set_trace(c(), nullptr, nullptr);
+    const etude_status status = etude_method_execute(live(), check);
+    etude_method_set_trace(live(), nullptr, nullptr);
     check(status);
     std::vector<ProfileRow> all;
     for (size_t i = 0; i < profile.row_count; i++) {
@@ -608,9 +621,9 @@ class Method {
   std::vector<std::string> state_names() const {
     std::vector<std::string> names;
     detail::Check check;
-    for (uint32_t i = 0; i < etude_method_state_count(c()); i++) {
+    for (uint32_t i = 0; i < etude_method_state_count(live()); i++) {
       const char *name = nullptr;
-      check(etude_method_state(c(), i, &name, nullptr, check));
+      check(etude_method_state(live(), i, &name, nullptr, check));
       names.emplace_back(name);
     }
     return names;
@@ -620,38 +633,38 @@ class Method {
     detail::Check check;
     etude_tensor tensor;
     const uint32_t index = find_state(name);
-    check(etude_method_state(c(), index, nullptr, &tensor, check));
+    check(etude_method_state(live(), index, nullptr, &tensor, check));
     std::vector<uint8_t> bytes(etude_tensor_nbytes(&tensor));
-    check(etude_method_read_state(c(), index, bytes.data(), bytes.size(), check));
+    check(etude_method_read_state(live(), index, bytes.data(), bytes.size(), check));
     return bytes;
   }
   /** Overwrite a mutable buffer with as many bytes as it has. */
   void write_state(const std::string &name, const void *bytes, size_t size) {
     detail::Check check;
-    check(etude_method_write_state(c(), find_state(name), bytes, size, check));
+    check(etude_method_write_state(live(), find_state(name), bytes, size, check));
   }
   /** Take a mutable buffer, or all of them, back to what it held when the program was loaded. */
   void reset_state(const std::string &name) {
     detail::Check check;
-    check(etude_method_reset_state(c(), find_state(name), check));
+    check(etude_method_reset_state(live(), find_state(name), check));
   }
   void reset_state() {
     detail::Check check;
-    check(etude_method_reset_state(c(), UINT32_MAX, check));
+    check(etude_method_reset_state(live(), UINT32_MAX, check));
   }
   /** Start the method's random numbers anew. */
-  void set_seed(uint64_t seed) noexcept { etude_method_set_seed(c(), seed); }
+  void set_seed(uint64_t seed) { etude_method_set_seed(live(), seed); }
   /** What the method takes of its memory now, in bytes. */
-  etude_memory_info memory() const noexcept {
+  etude_memory_info memory() const {
     auto info = detail::sized<etude_memory_info>();
-    etude_method_memory(c(), &info);
+    etude_method_memory(live(), &info);
     return info;
   }
   /** The value of an option as this method sees it, and where it comes from. */
   OptionExplanation explain_option(const std::string &backend, const std::string &key) const {
     detail::Check check;
     auto told = detail::sized<etude_option_explanation>();
-    check(etude_method_explain_option(c(), backend.c_str(), key.c_str(), &told, check));
+    check(etude_method_explain_option(live(), backend.c_str(), key.c_str(), &told, check));
     OptionExplanation explanation{detail::to_option(told.type, told.values[told.winner]), told.winner, {}};
     for (size_t i = 0; i < ETUDE_ORIGIN_COUNT; i++) {
       if (((told.is_set >> i) & 1u) != 0) {
@@ -669,10 +682,11 @@ class Method {
   };
   Method(std::shared_ptr<etude_program> program, etude_method *method)
       : program_(std::move(program)), method_(method) {}
+  etude_method *live() const { return detail::live(c(), "method"); }
   uint32_t find_state(const std::string &name) const {
     detail::Check check;
     uint32_t index = 0;
-    check(etude_method_find_state(c(), name.c_str(), &index, check));
+    check(etude_method_find_state(live(), name.c_str(), &index, check));
     return index;
   }
 
@@ -685,7 +699,10 @@ class Method {
 /** A `.pte` file and its data files. */
 class Program {
  public:
-  /** Open a file; @p data_files are `.ptd` files, @p options go to every method that is loaded. */
+  /**
+   * Open a file; @p data_files are `.ptd` files, @p options go to every method that is loaded. Files are mapped: they must
+   * not be written over or shortened while the program or a method of it is there (SIGBUS); from_bytes() reads a copy.
+   */
   Program(const Runtime &runtime, const std::string &path, const std::vector<std::string> &data_files = {},
           const Options &options = {}) {
     Loaders loaders;
@@ -718,8 +735,8 @@ class Program {
 
   std::vector<std::string> method_names() const {
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < etude_program_method_count(c()); i++) {
-      names.emplace_back(etude_program_method_name(c(), i));
+    for (uint32_t i = 0; i < etude_program_method_count(live()); i++) {
+      names.emplace_back(etude_program_method_name(live(), i));
     }
     return names;
   }
@@ -728,33 +745,33 @@ class Program {
     detail::Check check;
     auto counts = detail::sized<etude_method_info>();
     const uint32_t index = find(name);
-    check(etude_program_method_info(c(), index, &counts, check));
+    check(etude_program_method_info(live(), index, &counts, check));
     MethodInfo info{name, {}, {}, counts.instruction_count, {}, {}, {}, {}};
     auto value = detail::sized<etude_value_info>();
     for (uint32_t i = 0; i < counts.input_count; i++) {
-      check(etude_program_input_info(c(), index, i, &value, check));
+      check(etude_program_input_info(live(), index, i, &value, check));
       info.inputs.push_back(describe(value));
     }
     for (uint32_t i = 0; i < counts.output_count; i++) {
-      check(etude_program_output_info(c(), index, i, &value, check));
+      check(etude_program_output_info(live(), index, i, &value, check));
       info.outputs.push_back(describe(value));
     }
     char text[512];
     for (uint32_t i = 0; i < counts.operator_count; i++) {
-      check(etude_program_operator_name(c(), index, i, text, sizeof text, check));
+      check(etude_program_operator_name(live(), index, i, text, sizeof text, check));
       info.operators.emplace_back(text);
     }
-    for (uint32_t i = 0; etude_program_missing_operator(c(), index, i, text, sizeof text, nullptr) == ETUDE_OK; i++) {
+    for (uint32_t i = 0; etude_program_missing_operator(live(), index, i, text, sizeof text, nullptr) == ETUDE_OK; i++) {
       info.missing_operators.emplace_back(text);
     }
     for (uint32_t i = 0; i < counts.delegate_count; i++) {
       const char *backend = nullptr;
-      check(etude_program_delegate_backend(c(), index, i, &backend, check));
+      check(etude_program_delegate_backend(live(), index, i, &backend, check));
       info.delegates.emplace_back(backend);
     }
     for (uint32_t i = 0; i < counts.buffer_count; i++) {
       uint64_t size = 0;
-      check(etude_program_buffer_size(c(), index, i, &size, check));
+      check(etude_program_buffer_size(live(), index, i, &size, check));
       info.buffers.push_back(size);
     }
     return info;
@@ -763,7 +780,7 @@ class Program {
   etude_memory_info memory(const std::string &name) const {
     detail::Check check;
     auto info = detail::sized<etude_memory_info>();
-    check(etude_program_method_memory(c(), find(name), &info, check));
+    check(etude_program_method_memory(live(), find(name), &info, check));
     return info;
   }
   /** Load a method; @p options override, key by key, those of the program. */
@@ -778,7 +795,7 @@ class Program {
     config.memory_limit = limits.memory_limit;
     config.instruction_limit = limits.instruction_limit;
     config.work_limit = limits.work_limit;
-    check(etude_method_load(c(), name.c_str(), &config, &method, check));
+    check(etude_method_load(live(), name.c_str(), &config, &method, check));
     return Method(program_, method);
   }
   etude_program *c() const noexcept { return program_.get(); }
@@ -799,10 +816,11 @@ class Program {
   };
 
   Program() = default;
+  etude_program *live() const { return detail::live(c(), "program"); }
   uint32_t find(const std::string &name) const {
     detail::Check check;
     uint32_t index = 0;
-    check(etude_program_find_method(c(), name.c_str(), &index, check));
+    check(etude_program_find_method(live(), name.c_str(), &index, check));
     return index;
   }
   static ValueInfo describe(const etude_value_info &from) {
@@ -834,7 +852,7 @@ class Program {
     config.backend_options = rows.data();
     config.backend_options_count = rows.count();
     config.copy = copy;
-    check(etude_program_load(runtime.c(), loaders.all.data(), &config, &made, check));
+    check(etude_program_load(runtime.live(), loaders.all.data(), &config, &made, check));
     loaders.taken = true;
     program_.reset(made, [keep = runtime.runtime_](etude_program *program) { etude_program_free(program); });
   }

@@ -131,6 +131,9 @@ void test_inputs(const std::string &tests) {
   CHECK(z.data<float>()[5] == 7.0f && z.rank() == 2 && z.is_contiguous());
   CHECK(status_of([&] { z.data<int64_t>(); }, "the tensor holds float, not long") == ETUDE_INVALID_TYPE);
   CHECK(status_of([] { etude::Tensor::borrow(x, {2, 2}); }, "6 elements do not fill a tensor of sizes [2, 2]") == ETUDE_INVALID_ARGUMENT);
+  for (const auto &order : std::vector<std::vector<uint8_t>>{{0, 0}, {5, 9}, {0}}) {
+    CHECK(status_of([&] { etude::Tensor::borrow(x.data(), {2, 3}, order); }, "the dim order is invalid") == ETUDE_INVALID_ARGUMENT);
+  }
   CHECK(status_of([] { etude::Tensor::borrow(x.data(), {-2, -3}); }, "[-2, -3]") == ETUDE_INVALID_ARGUMENT);
   CHECK(status_of([&] { add({1, 2}); }) == ETUDE_INVALID_TYPE);
 #if defined(__cpp_lib_span)
@@ -165,6 +168,23 @@ void test_ending(const std::string &tests) {
   CHECK(status_of([&] { add(inputs); }) == ETUDE_OK);
 }
 
+void test_moved(const std::string &tests) {
+  etude::Runtime runtime;
+  etude::Program program(runtime, tests + "/corpus/add.pte");
+  etude::Method add = program.load();
+  const etude::Method taken = std::move(add);
+  CHECK(status_of([&] { add.execute(); }, "the method was moved") == ETUDE_INVALID_STATE);
+  CHECK(status_of([&] { add({etude::Tensor::borrow(x, {2, 3})}); }) == ETUDE_INVALID_STATE);
+  CHECK(status_of([&] { add.memory(); }) == ETUDE_INVALID_STATE);
+  CHECK(status_of([&] { add.cancel(); }) == ETUDE_INVALID_STATE);
+  CHECK(status_of([&] { add.set_interrupt({}); }) == ETUDE_INVALID_STATE);
+  const etude::Program other = std::move(program);
+  CHECK(status_of([&] { program.load(); }, "the program was moved") == ETUDE_INVALID_STATE);
+  const etude::Runtime last = std::move(runtime);
+  CHECK(status_of([&] { runtime.backends(); }, "the runtime was moved") == ETUDE_INVALID_STATE);
+  CHECK(status_of([&] { etude::Program(runtime, tests + "/corpus/add.pte"); }) == ETUDE_INVALID_STATE);
+}
+
 void test_state(const std::string &tests) {
   const etude::Runtime runtime;
   const etude::Program program(runtime, tests + "/corpus/shared_state.pte");
@@ -192,9 +212,9 @@ int main(int argc, char **argv) {
   if (argc != 2) {
     return 2;
   }
-  for (const auto test : {test_backend, test_metadata, test_inputs, test_ending, test_state}) {
+  for (const auto test : {test_backend, test_metadata, test_inputs, test_ending, test_moved, test_state}) {
     test(argv[1]);
   }
-  std::printf(failed == 0 ? "5 passed\n" : "%d failed\n", failed);
+  std::printf(failed == 0 ? "6 passed\n" : "%d failed\n", failed);
   return failed == 0 ? 0 : 1;
 }
