@@ -51,35 +51,100 @@ export async function readNpy(source) {
   return parse(await readSource(source));
 }
 
-async function inflate(bytes) {
+/** Inflates what should become `size` bytes, and stops where it becomes more. */
+async function inflate(bytes, size) {
   if (inNode) {
     const zlib = "node:zlib"; // Node 18 has no raw deflate among its streams; not for bundlers to look for
     const { inflateRawSync } = await import(/* webpackIgnore: true */ /* @vite-ignore */ zlib);
-    return new Uint8Array(inflateRawSync(bytes));
+    return new Uint8Array(inflateRawSync(bytes, { maxOutputLength: Math.max(size, 1) }));
   }
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const pieces = [];
+  for (let left = size; ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    left -= value.length;
+    if (left < 0) {
+      await reader.cancel();
+      throw fail(`this .npz file is damaged: an entry has more than the ${size} bytes that it says`);
+    }
+    pieces.push(value);
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+}
+
+const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+  for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+  return n;
+});
+
+function crcOf(bytes) {
+  let crc = -1;
+  for (let i = 0; i < bytes.length; i++) crc = CRC[(crc ^ bytes[i]) & 255] ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+const [END, END64, LOCATOR64, ENTRY] = [0x06054b50, 0x06064b50, 0x07064b50, 0x02014b50];
+const EXTRA64 = 1;
+const BEYOND = 0xffffffff; // in place of a number that only zip64 has room for
+
+/** Where an archive's directory begins, and how many entries it has (https://pkware.cachefly.net/webdocs/APPNOTE/APPNOTE-6.3.9.TXT). */
+function directoryOf(view) {
+  let end = view.byteLength - 22; // behind it a comment may stand
+  while (end >= 0 && view.getUint32(end, true) !== END) end -= 1;
+  if (end < 0) throw fail("this is no .npz file");
+  const [count, at] = [view.getUint16(end + 10, true), view.getUint32(end + 16, true)];
+  if (count !== 0xffff && at !== BEYOND) return { at, count };
+  if (end < 20 || view.getUint32(end - 20, true) !== LOCATOR64) return { at, count };
+  const wide = Number(view.getBigUint64(end - 12, true));
+  if (view.getUint32(wide, true) !== END64) throw fail("this .npz file is damaged: its zip64 directory is not there");
+  return { at: Number(view.getBigUint64(wide + 48, true)), count: Number(view.getBigUint64(wide + 32, true)) };
+}
+
+/** An entry of the directory, `next` where the following one begins. */
+function entryOf(view, at) {
+  if (view.getUint32(at, true) !== ENTRY) throw fail("this .npz file is damaged: an entry of its directory is not there");
+  const [flags, method, crc] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true), view.getUint32(at + 16, true)];
+  const [name, extra, comment] = [view.getUint16(at + 28, true), view.getUint16(at + 30, true), view.getUint16(at + 32, true)];
+  const numbers = [view.getUint32(at + 24, true), view.getUint32(at + 20, true), view.getUint32(at + 42, true)];
+  const start = at + 46 + name;
+  for (let field = start; field + 4 <= start + extra; field += 4 + view.getUint16(field + 2, true)) {
+    if (view.getUint16(field, true) !== EXTRA64) continue;
+    let wide = field + 4; // those that have no room, in this order
+    numbers.forEach((number, i) => {
+      if (number !== BEYOND) return;
+      numbers[i] = Number(view.getBigUint64(wide, true));
+      wide += 8;
+    });
+  }
+  const [size, packed, local] = numbers;
+  const key = new TextDecoder().decode(new Uint8Array(view.buffer, view.byteOffset + at + 46, name)).replace(/\.npy$/, "");
+  return { key, isEncrypted: (flags & 1) !== 0, method, crc, size, packed, local, next: start + extra + comment };
+}
+
+/** The bytes of an entry, checked. */
+async function contentOf(bytes, view, { key, isEncrypted, method, crc, size, packed, local }) {
+  if (isEncrypted || (method !== 0 && method !== 8)) throw fail(`'${key}' of this .npz is ${isEncrypted ? "encrypted" : `compressed by method ${method}`}; numpy writes neither`);
+  const start = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
+  if (start + packed > bytes.length) throw fail(`this .npz file is damaged: '${key}' is cut short`);
+  const held = bytes.subarray(start, start + packed);
+  const content = method === 0 ? held : await inflate(held, size);
+  if (content.length !== size) throw fail(`this .npz file is damaged: '${key}' has ${content.length} bytes, and should have ${size}`);
+  if (crcOf(content) !== crc) throw fail(`this .npz file is damaged: the CRC-32 of '${key}' is another`);
+  return content;
 }
 
 /** The tensors in a `.npz`, by name. */
 export async function readNpz(source) {
   const bytes = await readSource(source);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let end = bytes.length - 22; // of the directory, behind which a comment may stand
-  while (end >= 0 && view.getUint32(end, true) !== 0x06054b50) end -= 1;
-  if (end < 0) throw fail("this is no .npz file");
   const tensors = new Map();
   try {
-    let at = view.getUint32(end + 16, true);
-    for (let left = view.getUint16(end + 10, true); left > 0; left--) {
-      const [method, packed] = [view.getUint16(at + 10, true), view.getUint32(at + 20, true)];
-      const [name, extra, comment] = [view.getUint16(at + 28, true), view.getUint16(at + 30, true), view.getUint16(at + 32, true)];
-      const local = view.getUint32(at + 42, true);
-      const start = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
-      const held = bytes.subarray(start, start + packed);
-      const key = new TextDecoder().decode(bytes.subarray(at + 46, at + 46 + name)).replace(/\.npy$/, "");
-      tensors.set(key, parse(method === 0 ? held : await inflate(held)));
-      at += 46 + name + extra + comment;
+    let { at, count } = directoryOf(view);
+    for (; count > 0; count--) {
+      const entry = entryOf(view, at);
+      tensors.set(entry.key, parse(await contentOf(bytes, view, entry)));
+      at = entry.next;
     }
   } catch (cause) {
     if (cause.status !== undefined) throw cause;

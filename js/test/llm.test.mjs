@@ -2,6 +2,7 @@
 //
 //   ETUDE_PACKAGE=FOLDER node --test js/test/llm.test.mjs     FOLDER: what js/build made
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import test from "node:test";
@@ -57,9 +58,10 @@ test("tokens are those of the official runner", async () => {
   const model = await LLM.load(llm("l_runner.pte"));
   let turns = 0;
   for (const conversation of conversations) {
-    model.reset();
+    let before = [];
     for (const { prompt_ids: prompt, ids } of conversation) {
-      assert.deepEqual(await collect(model.streamTokens(prompt, { temperature: 0, maxTokens: ids.length, fresh: false })), ids);
+      assert.deepEqual(await collect(model.streamTokens([...before, ...prompt], { temperature: 0, maxTokens: ids.length })), ids);
+      before = [...before, ...prompt, ...ids.slice(0, -1)]; // the runner goes on without the last token that it gave out
       turns += 1;
     }
   }
@@ -116,21 +118,43 @@ test("a generation can be left, and cancelled by a signal", async () => {
   const control = new AbortController();
   const stream = model.stream(prompt, { temperature: 0, signal: control.signal });
   await stream.next();
-  assert.throws(() => model.reset(), etude.StateError);
   await assert.rejects(model.generate("a"), etude.StateError);
   control.abort();
   await assert.rejects(collect(stream), { name: "AbortError" });
   await assert.rejects(model.generate(prompt, { signal: AbortSignal.abort() }), { name: "AbortError" });
   assert.equal((await model.generate(prompt, { temperature: 0, maxTokens: 40 })).text, want.text, "it can be used on");
   const first = await model.generate(prompt, { temperature: 0, maxTokens: 20 });
-  const rest = await model.generate(first.tokens.slice(-1), { temperature: 0, maxTokens: 20, fresh: false });
-  assert.equal(first.text + rest.text, want.text, "it goes on where it was");
+  const [, next] = want.tokens.slice(first.tokens.length - 1);
+  const rest = await model.generate([next], { temperature: 0, maxTokens: 19, fresh: false });
+  assert.equal(model.tokenizer.decode([...first.tokens, next, ...rest.tokens]).trimStart(), want.text.trimStart(), "it goes on where it was");
+  // a stream that is left without an end
+  const left = model.streamTokens([1, 2, 3]);
+  await left.next();
+  model.reset();
+  assert.equal((await model.generate(prompt, { temperature: 0, maxTokens: 40 })).text, want.text);
+  await assert.rejects(left.next(), (e) => e instanceof etude.StateError && /ended by reset/.test(e.message));
   // events have their turn meanwhile
   let ticks = 0;
   const timer = setInterval(() => (ticks += 1), 1);
   for (let i = 0; i < 3; i++) await model.generate(prompt, { seed: i });
   clearInterval(timer);
   assert.ok(ticks > 0);
+});
+
+test("what goes on knows all that was given out", async () => {
+  const [model, other] = [await openStory(), await openStory()];
+  const greedy = { temperature: 0, maxTokens: 8 };
+  const begin = model.tokenizer.encode("Once upon a time there was a");
+  const then = model.tokenizer.encode(" who");
+  for (const count of [1, 2, 5]) {
+    const { tokens } = await model.generate(begin, { ...greedy, maxTokens: count });
+    const { text } = await model.generate(then, { ...greedy, fresh: false });
+    assert.equal(text, (await other.generate([...begin, ...tokens, ...then], greedy)).text, `${count} tokens`);
+    assert.deepEqual(model.tokens.slice(0, -7), [...begin, ...tokens, ...then]);
+    const given = [];
+    for await (const token of model.streamTokens(begin, { temperature: 0 })) if (given.push(token) === count) break;
+    assert.equal((await model.generate(then, { ...greedy, fresh: false })).text, text, `left after ${count}`);
+  }
 });
 
 test("any object with encode and decode is a tokenizer; ids do without", async () => {
@@ -188,4 +212,37 @@ test("numpy's files are read and written", async () => {
     await assert.rejects(readNpy(bytes), (e) => e instanceof etude.ArgumentError && words.test(e.message), String(words));
   }
   await assert.rejects(readNpz(Buffer.from("PK")), etude.ArgumentError);
+});
+
+test("a damaged .npz is an error, and one with zip64 is read", async () => {
+  const write = (code) => execFileSync("python3", ["-c", `import io, struct, sys, zipfile\n${code}`], { input: fortran, maxBuffer: 2 ** 26 });
+  const fortran = Buffer.from(writeNpy(etude.Tensor.from([[1, 2], [3, 4]])));
+  const made = (method) => write(`
+out = io.BytesIO()
+with zipfile.ZipFile(out, "w", zipfile.${method}) as archive:
+    archive.writestr("in0.npy", sys.stdin.buffer.read())
+sys.stdout.buffer.write(out.getvalue())`);
+  for (const method of ["ZIP_STORED", "ZIP_DEFLATED"]) {
+    const whole = made(method);
+    assert.deepEqual((await readNpz(whole)).get("in0").toArray(), [[1, 2], [3, 4]]);
+    const entry = whole.indexOf("PK\x01\x02", 0, "latin1");
+    const changed = (at, value) => {
+      const bytes = Buffer.from(whole);
+      bytes.writeUInt32LE(value, at);
+      return bytes;
+    };
+    for (const bytes of [changed(entry + 16, 5), changed(entry + 24, 8), changed(entry + 24, 2 ** 31), changed(entry + 20, 2 ** 31), changed(entry, 0)]) {
+      await assert.rejects(readNpz(bytes), (e) => e instanceof etude.ArgumentError && /damaged/.test(e.message));
+    }
+    await assert.rejects(readNpz(changed(entry + 8, 1)), /encrypted/);
+  }
+  await assert.rejects(readNpz(made("ZIP_LZMA")), /method 14/);
+  const wide = write(`
+zipfile.ZIP64_LIMIT = 10  # all numbers beyond that are written as zip64 has them
+out = io.BytesIO()
+with zipfile.ZipFile(out, "w") as archive:
+    archive.writestr("in0.npy", sys.stdin.buffer.read())
+sys.stdout.buffer.write(out.getvalue())`);
+  assert.ok(wide.includes(Buffer.from("PK\x06\x06", "latin1")));
+  assert.deepEqual((await readNpz(wide)).get("in0").toArray(), [[1, 2], [3, 4]]);
 });

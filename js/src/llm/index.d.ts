@@ -51,7 +51,7 @@ export interface GenerateOptions {
   repetitionPenalty?: number;
   /** The same seed gives the same text. */
   seed?: number;
-  /** false continues at the present position; else the prompt begins a text, and what the caches hold of it is not read again. */
+  /** false continues behind the last token that was given out; else the prompt begins a text, and what the caches hold of it is not read again. */
   fresh?: boolean;
   /** Put the token for the beginning of a text in front. */
   bos?: boolean;
@@ -109,7 +109,7 @@ export class LLM {
   stream(prompt: string | readonly number[], options?: TextOptions): AsyncGenerator<string, Generation, void>;
   /** The token ids that follow a prompt, as they come. */
   streamTokens(prompt: string | readonly number[], options?: GenerateOptions): AsyncGenerator<number, TokenGeneration, void>;
-  /** Begin anew. */
+  /** Begin anew. A generation at work ends, such as that of a stream which was left: reading on there is a StateError. */
   reset(): void;
   /** Free the model now, and not when it is collected. */
   dispose(): void;

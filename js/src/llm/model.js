@@ -51,7 +51,8 @@ function textsOf(stop = []) {
 export class LLM {
   #decoder;
   #tokens = []; // what the caches hold
-  #isBusy = false;
+  #unread = []; // the token that was given out last, until it goes in
+  #running; // the generation at work
   #canRewind;
   #ownsProgram;
 
@@ -157,28 +158,34 @@ export class LLM {
   }
 
   async *#run(ids, { maxTokens = Infinity, signal, fresh, sampling, random }) {
-    if (this.#isBusy) throw errorOf("InvalidState", "this LLM is generating already: finish that first, or load another one");
-    this.#isBusy = true;
+    if (this.#running !== undefined) throw errorOf("InvalidState", "this LLM is generating already: finish that first, end it with reset(), or load another one");
     const done = { tokens: [], promptTokens: ids.length, reusedTokens: 0, finishReason: "interrupted", promptMilliseconds: 0, milliseconds: 0 };
     this.last = done;
+    this.#running = done;
+    const check = () => {
+      if (this.#running !== done) throw errorOf("InvalidState", "this generation was ended by reset()");
+      signal?.throwIfAborted();
+    };
     try {
       const reused = fresh ? this.#rewind(ids) : 0;
       done.reusedTokens = reused;
-      if (ids.length - reused >= this.#room() + (this.#decoder.hasCache ? 0 : 1)) {
-        const taken = this.#decoder.position > 0 ? `, of which ${this.#decoder.position} are taken` : "";
+      const unread = [...this.#unread, ...ids.slice(reused)];
+      if (unread.length >= this.#room() + (this.#decoder.hasCache ? 0 : 1)) {
+        const held = this.#decoder.position + this.#unread.length;
+        const taken = held > 0 ? `, of which ${held} are taken` : "";
         throw errorOf("InvalidArgument", `the prompt has ${ids.length} tokens, and the model's window holds ${this.info.maxContext}${taken}: shorten the prompt`);
       }
       let clock = performance.now();
       const turn = async () => {
-        signal?.throwIfAborted();
+        check();
         if (performance.now() - clock < TURN) return;
         await others();
         clock = performance.now();
-        signal?.throwIfAborted();
+        check();
       };
       let logits;
       const begin = performance.now();
-      for (logits of this.#feed(ids.slice(reused))) await turn();
+      for (logits of this.#feed(unread)) await turn();
       done.promptMilliseconds = performance.now() - begin;
       for (;;) {
         const token = choose(logits, [...this.#tokens, ...done.tokens.slice(-1)], sampling, random);
@@ -186,6 +193,7 @@ export class LLM {
         if (this.#ends().includes(token)) done.finishReason = "stop";
         else if (done.tokens.length >= maxTokens) done.finishReason = "length";
         else if (this.#room() < 1) done.finishReason = "window";
+        this.#unread = [token];
         yield token;
         if (done.finishReason !== "interrupted") return done;
         await turn();
@@ -194,7 +202,7 @@ export class LLM {
         done.milliseconds += performance.now() - start;
       }
     } finally {
-      this.#isBusy = false;
+      if (this.#running === done) this.#running = undefined;
     }
   }
 
@@ -202,6 +210,7 @@ export class LLM {
     let read = 0;
     for (const { logits, count } of this.#decoder.feed(ids)) {
       this.#tokens.push(...ids.slice(read, read + count));
+      this.#unread = []; // it is the first that goes in
       read += count;
       yield logits;
     }
@@ -214,6 +223,7 @@ export class LLM {
     if (!this.#decoder.hasCache || (same < this.#decoder.position && !this.#canRewind)) same = 0;
     this.#decoder.moveTo(same);
     this.#tokens.length = same;
+    this.#unread = [];
     // a recurrent state counts from what it was at load
     if (same === 0 && !this.#canRewind) for (const method of this.#decoder.methods) method.resetState();
     return same;
@@ -250,9 +260,10 @@ export class LLM {
     throw errorOf("InvalidArgument", `token ${wrong} of the prompt is ${show(tokens[wrong])}, and the model knows ${limit} tokens, counted from 0: does the tokenizer belong to it?`);
   }
 
-  /** Begin anew: position 0, and caches as they were at load. */
+  /** Begin anew: position 0, and caches as they were at load. A generation at work ends: who reads on there gets an error. */
   reset() {
-    if (this.#isBusy) throw errorOf("InvalidState", "this LLM is generating: finish that first");
+    this.#running = undefined;
+    this.#unread = [];
     this.#decoder.moveTo(0);
     this.#tokens.length = 0;
     for (const method of this.#decoder.methods) method.resetState();
