@@ -4,8 +4,10 @@
 export function lifetimes(method) {
   const { values, instructions, inputs, outputs } = method;
   const life = new Map();
-  const touch = (index, at) => {
-    for (const item of values[index]?.items ?? []) if (item !== null) touch(item, at);
+  const touch = (index, at, within = new Set()) => {
+    if (within.has(index)) return; // a damaged file may have a list that is its own item
+    within.add(index);
+    for (const item of values[index]?.items ?? []) if (item !== null) touch(item, at, within);
     const known = life.get(index);
     life.set(index, { first: Math.min(known?.first ?? at, at), last: Math.max(known?.last ?? at, at) });
   };

@@ -110,6 +110,28 @@ export function fromBfloat16(half) {
   return float[0];
 }
 
+/** Bits of the fraction and bias of the exponent (https://arxiv.org/abs/2209.05433, 2206.02915); `fnuz`: no infinities, and the bits of -0 are NaN. */
+const FLOAT8 = {
+  float8_e5m2: { fraction: 2, bias: 15 },
+  float8_e4m3fn: { fraction: 3, bias: 7 },
+  float8_e5m2fnuz: { fraction: 2, bias: 16, fnuz: true },
+  float8_e4m3fnuz: { fraction: 3, bias: 8, fnuz: true },
+};
+
+/** A function from the bits of a float8 to its number. */
+function float8Decoder(name) {
+  const { fraction: width, bias, fnuz = false } = FLOAT8[name];
+  return (byte) => {
+    if (fnuz && byte === 0x80) return NaN;
+    const magnitude = byte & 0x7f;
+    const sign = byte & 0x80 ? -1 : 1;
+    if (name === "float8_e4m3fn" && magnitude === 0x7f) return NaN;
+    if (name === "float8_e5m2" && magnitude >= 0x7c) return magnitude === 0x7c ? sign * Infinity : NaN;
+    const [exponent, fraction] = [magnitude >> width, magnitude & ((1 << width) - 1)];
+    return sign * (exponent === 0 ? fraction * 2 ** (1 - bias - width) : ((1 << width) + fraction) * 2 ** (exponent - bias - width));
+  };
+}
+
 const isWhole = (value) => typeof value === "bigint" || Number.isInteger(value);
 
 /** Encodes whole numbers of an array whose elements are numbers; undefined for others, as all that `encode` does. */
@@ -165,6 +187,7 @@ export function codecOf(type) {
     case "bool":
       return boolCodec;
     default:
+      if (type.name in FLOAT8) return { decode: float8Decoder(type.name) };
       return /^(q?u?int(8|16|32))$/.test(type.name) ? wholeCodec(type) : { decode: Number };
   }
 }

@@ -17,9 +17,14 @@ export class Handle {
     parent?.#children.add(this);
   }
 
+  /** An error, if it has been freed. */
+  check() {
+    if (this.ptr === 0) throw errorOf("InvalidState", `${this.what} has been disposed of`);
+  }
+
   /** The pointer, of what has not been freed. */
   get live() {
-    if (this.ptr === 0) throw errorOf("InvalidState", `${this.what} has been disposed of`);
+    this.check();
     return this.ptr;
   }
 

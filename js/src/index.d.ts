@@ -132,6 +132,8 @@ export interface ValueInfo {
   kind: "none" | "tensor" | "string" | "double" | "int" | "bool" | "boolList" | "doubleList" | "intList" | "tensorList" | "optionalTensorList";
   /** Int, Double, Bool, String: the value in the file. */
   value?: bigint | number | boolean | string;
+  /** An input that was None at export: nothing looks at it, so that another value is refused. */
+  unused?: boolean;
   /** Lists of values: how many, and in `values` which; null = None. */
   length?: number;
   items?: readonly (number | null)[];
@@ -234,6 +236,8 @@ export class Runtime {
   /** May be posted to workers. */
   get module(): WebAssembly.Module;
   get version(): string;
+  /** Has the module failed within? Then nothing of this runtime works any more; defaultRuntime() gives another one. */
+  get failed(): boolean;
   get backends(): string[];
   get kernelCount(): number;
   /** Of the module's memory, which grows and never shrinks. */

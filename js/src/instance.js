@@ -87,6 +87,16 @@ export class Instance {
     }
   }
 
+  /** Has a trap ended the use of this instance? */
+  get isBroken() {
+    return this.#broken !== undefined;
+  }
+
+  /** Call a function that frees something: nothing, where the whole instance is lost. */
+  release(name, ptr) {
+    if (!this.isBroken) this.raw(name, ptr);
+  }
+
   /** Call a function that returns a status and takes an error report last. */
   call(name, ...args) {
     const error = layouts.etude_error;
@@ -122,7 +132,7 @@ export class Instance {
   }
 
   free(ptr) {
-    this.raw("etude_js_free", ptr);
+    this.release("etude_js_free", ptr);
   }
 
   /** Run `body` with a frame: memory that is given back at the end. */

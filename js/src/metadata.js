@@ -105,7 +105,26 @@ export class MethodInfo {
   }
 
   get inputs() {
-    return this.#describeAll("etude_program_input_info", this.#count("input_count"));
+    const inputs = this.#describeAll("etude_program_input_info", this.#count("input_count"));
+    const open = inputs.filter(({ kind }) => kind === "none");
+    if (open.length > 0) {
+      const read = this.#read();
+      for (const input of open) if (!read.has(input.index)) input.unused = true;
+    }
+    return inputs;
+  }
+
+  /** Numbers of the values that an instruction or the caller looks at. */
+  #read() {
+    const { values } = this;
+    const read = new Set(this.outputs.map(({ index }) => index));
+    for (const { arguments: indices } of this.instructions) {
+      for (const index of indices) {
+        read.add(index);
+        for (const item of values[index]?.items ?? []) read.add(item);
+      }
+    }
+    return read;
   }
 
   get outputs() {

@@ -47,13 +47,14 @@ export class Method {
   /** Copy the inputs in, all or none of them. */
   setInputs(inputs) {
     const instance = this.#instance;
-    const method = this.#handle.live;
+    this.#handle.check();
     if (!Array.isArray(inputs)) throw errorOf("InvalidType", "inputs are an array, in the order of info.inputs");
     const block = packInputs(instance, this.name, inputs, this.#infos);
     // the method goes on using those it has, where the new ones are refused
     let unused = block;
     try {
-      instance.call("etude_method_set_inputs", method, block, inputs.length);
+      // read late: a getter of an input may have disposed of the method
+      instance.call("etude_method_set_inputs", this.#handle.live, block, this.#infos.length);
       unused = this.#inputs.block;
       this.#inputs.block = block;
     } finally {
@@ -82,8 +83,8 @@ export class Method {
   /** Run it once, instruction by instruction: `{outputs, instructions}`, the latter with number and milliseconds of each one run. */
   profile(inputs = []) {
     const instance = this.#instance;
-    const method = this.#handle.live;
     this.setInputs(inputs);
+    const method = this.#handle.live;
     const instructions = [];
     try {
       for (;;) {
@@ -229,7 +230,7 @@ export function loadMethod(program, instance, parent, name, settings) {
     `method '${name}'`,
     ptr,
     (method) => {
-      instance.raw("etude_method_free", method);
+      instance.release("etude_method_free", method);
       if (inputs.block !== 0) instance.free(inputs.block);
     },
     parent,

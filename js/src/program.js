@@ -124,7 +124,7 @@ export async function loadProgram(runtime, instance, runtimePtr, sources, { opti
     if (program === 0) for (const ptr of kept) instance.free(ptr);
   }
   const handle = new Handle("the program", program, (ptr) => {
-    instance.raw("etude_program_free", ptr);
+    instance.release("etude_program_free", ptr);
     for (const block of kept) instance.free(block);
   });
   return new Program(runtime, instance, handle);

@@ -38,6 +38,11 @@ export class Runtime {
     return this.#instance.module;
   }
 
+  /** Has the module failed within? Then nothing of this runtime works any more, and another one is needed. */
+  get failed() {
+    return this.#instance.isBroken;
+  }
+
   get version() {
     return this.#instance.text(this.#instance.raw("etude_version"));
   }
@@ -112,10 +117,12 @@ export class Runtime {
 }
 
 let shared;
+let made; // what `shared` became
 
-/** The runtime of this thread that `load` uses. It is made when first asked for. */
+/** The runtime of this thread that `load` uses. It is made when first asked for, and anew where it has failed. */
 export function defaultRuntime() {
-  shared ??= Runtime.create();
+  if (made?.failed) shared = undefined;
+  shared ??= Runtime.create({ module: made?.module }).then((runtime) => (made = runtime));
   shared.catch(() => (shared = undefined)); // so that it can be tried again
   return shared;
 }

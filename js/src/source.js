@@ -22,7 +22,7 @@ async function openFile(path) {
   try {
     file = await open(path);
     const { size } = await file.stat();
-    return { size, pieces: piecesOfFile(file, path, Math.min(Math.max(size, 1), PIECE)) };
+    return { size, pieces: piecesOfFile(file, path, Math.min(size || PIECE, PIECE)) }; // that of a pipe is 0
   } catch (cause) {
     await file?.close();
     throw unreadable(path, cause);

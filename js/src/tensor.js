@@ -156,7 +156,10 @@ export class Tensor {
   /** The elements as float32, row-major: the way to read float16 and bfloat16, whose arrays hold bits. */
   toFloat32() {
     const { decode } = codecOf(dtypeOf(this.dtype));
-    return Float32Array.from(this.rowMajorData, decode);
+    const data = this.rowMajorData;
+    const numbers = new Float32Array(data.length);
+    for (let i = 0; i < data.length; i++) numbers[i] = decode(data[i]);
+    return numbers;
   }
 
   /** The elements as nested arrays of numbers (bigint for int64 and uint64, boolean for bool); a plain one for rank 0. */

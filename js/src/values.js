@@ -82,6 +82,7 @@ function planValue(value, info, index) {
     return { kind: "tensor", shape: tensor.shape, order, type, data, size: data.byteLength };
   }
   if (value === null || value === undefined) return { kind: "none" };
+  if (info.unused) throw fail(index, `the program was exported with None there and does not look at ${show(value)}: give null`, "InvalidType");
   if (typeof value === "boolean") return { kind: "bool", scalar: value };
   if (typeof value === "string") return { kind: "string", scalar: new TextEncoder().encode(value) };
   if (typeof value === "bigint" || (typeof value === "number" && Number.isInteger(value) && info.kind !== "double")) {

@@ -2,7 +2,9 @@
 //
 //   ETUDE_PACKAGE=FOLDER node --expose-gc --test js/test/package.test.mjs     FOLDER: what js/build made
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -85,6 +87,21 @@ test("16-bit floats are rounded to the nearest, ties to even", async () => {
   assert.deepEqual([65519.99, 65520, Infinity, -1e9, 1, 2 ** -24, 2 ** -25].map(toHalf), [0x7bff, 0x7c00, 0x7c00, 0xfc00, 0x3c00, 1, 0]);
   assert.deepEqual([1, -2, 3.3895313892515355e38, 3.4e38, 1.00390625, 1.01171875].map(toBfloat16), [0x3f80, 0xc000, 0x7f7f, 0x7f80, 0x3f80, 0x3f82]);
   assert.ok(Number.isNaN(fromHalf(toHalf(NaN))) && Number.isNaN(fromBfloat16(toBfloat16(NaN))));
+});
+
+test("8-bit floats are those of PyTorch", () => {
+  const bits = Uint8Array.of(1, 8, 0x38, 0x40, 0x77, 0x7b, 0x7c, 0x7f, 0x80, 0xff);
+  const golden = { // torch.tensor(bits, dtype=torch.uint8).view(dtype).float()
+    float8_e5m2: [2 ** -16, 2 ** -13, 0.5, 2, 28672, 57344, Infinity, NaN, -0, NaN],
+    float8_e4m3fn: [2 ** -9, 2 ** -6, 1, 2, 240, 352, 384, NaN, -0, NaN],
+    float8_e5m2fnuz: [2 ** -17, 2 ** -14, 0.25, 1, 14336, 28672, 32768, 57344, NaN, -57344],
+    float8_e4m3fnuz: [2 ** -10, 2 ** -7, 0.5, 1, 120, 176, 192, 240, NaN, -240],
+  };
+  for (const [dtype, want] of Object.entries(golden)) {
+    const tensor = new etude.Tensor(dtype, [bits.length], bits);
+    assert.deepEqual([...tensor.toFloat32()], want, dtype);
+    assert.deepEqual(tensor.toArray(), want, dtype);
+  }
 });
 
 test("an input may be a Tensor, a typed array, an object or nested arrays", async () => {
@@ -219,6 +236,73 @@ test("limits end an execution, and the method works on", async () => {
   assert.ok(program.loadMethod().run(inputs).length > 0);
   assert.throws(() => program.loadMethod("forward", { memoryLimit: 10 }), (error) => error instanceof etude.EtudeError && error.status !== "Internal");
   assert.throws(() => program.loadMethod("forward", { workLimit: -1 }), etude.ArgumentError);
+});
+
+test("a method that a getter of its input disposes of says so", async () => {
+  const program = await etude.load(corpus("add.pte"));
+  for (const call of ["run", "setInputs", "profile"]) {
+    const method = program.loadMethod();
+    const input = { shape: [2, 3], get data() { method.dispose(); return new Float32Array(6); } };
+    assert.throws(() => method[call]([input, new Float32Array(6)]), (e) => e instanceof etude.StateError && /disposed/.test(e.message), call);
+  }
+});
+
+test("after a trap dispose is quiet, and the default runtime is another one", async () => {
+  const { Instance } = WebAssembly;
+  WebAssembly.Instance = function (...args) {
+    const { exports } = new Instance(...args);
+    return { exports: { ...exports, etude_method_execute() { throw new WebAssembly.RuntimeError("unreachable"); } } };
+  };
+  try {
+    const { load, defaultRuntime } = await internal("runtime.js?trap");
+    const program = await load(corpus("add.pte"));
+    const method = program.loadMethod();
+    const inputs = [new Float32Array(6), new Float32Array(6)];
+    const { runtime } = program;
+    assert.equal(runtime.failed, false);
+    assert.throws(() => method.run(inputs), /the module failed in etude_method_execute: unreachable/);
+    assert.throws(() => method.run(inputs), /has failed before/);
+    assert.equal(runtime.failed, true);
+    method.dispose();
+    program.dispose();
+    WebAssembly.Instance = Instance;
+    assert.notEqual(await defaultRuntime(), runtime);
+    assert.equal(await defaultRuntime(), await defaultRuntime());
+    assert.equal((await load(corpus("add.pte"))).loadMethod().run(inputs).length, 1);
+  } finally {
+    WebAssembly.Instance = Instance;
+  }
+});
+
+test("a program comes through a pipe", { skip: process.platform === "win32" }, async () => {
+  const fifo = path.join(await mkdtemp(path.join(tmpdir(), "etude-")), "fifo");
+  execFileSync("mkfifo", [fifo]);
+  const [program] = await Promise.all([etude.load(fifo), writeFile(fifo, await readFile(corpus("add.pte")))]);
+  assert.equal(program.methods.length, 1);
+  await rm(path.dirname(fifo), { recursive: true });
+});
+
+test("an input that is None takes nothing else", async () => {
+  const method = (await etude.load(corpus("nested_containers.pte"))).loadMethod();
+  const { inputs } = method.info;
+  assert.deepEqual(inputs.map(({ unused }) => unused), [...new Array(5).fill(undefined), true]);
+  const given = inputs.slice(0, 5).map(({ shape }) => new Float32Array(shape.reduce((a, b) => a * b, 1)));
+  for (const none of [null, undefined]) method.run([...given, none]);
+  for (const value of [1, true, "a", [1]]) {
+    assert.throws(() => method.run([...given, value]), (e) => e instanceof etude.ArgumentError && /^input 5: .*None.*: give null/.test(e.message));
+  }
+  const open = (await etude.load(corpus("scalar_input_symbolic.pte"))).loadMethod(); // a number that the exporter does not know
+  assert.deepEqual([open.info.inputs[1].kind, open.info.inputs[1].unused], ["none", undefined]);
+});
+
+test("lifetimes of lists within themselves end", async () => {
+  const { lifetimes } = await import(new URL("../demo/plan.js", source));
+  const values = [
+    { index: 0, kind: "tensorList", items: [0, 1, null] },
+    { index: 1, kind: "tensor", buffer: 1, nbytes: 4 },
+  ];
+  const [life] = lifetimes({ values, instructions: [{ arguments: [] }, { arguments: [0] }], inputs: [], outputs: [] });
+  assert.deepEqual([life.index, life.first, life.last], [1, 1, 1]);
 });
 
 test("what is disposed of says so; a program takes its methods along", async () => {
