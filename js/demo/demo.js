@@ -3,7 +3,8 @@
 import { defaultRuntime, load } from "../src/index.js";
 import { loadTokenizer } from "../src/llm/index.js";
 import { element, find, milliseconds, mistake } from "./dom.js";
-import { makeInput } from "./inputs.js";
+import { readNpz } from "../src/npy.js";
+import { makeInput, nameOf } from "./inputs.js";
 import { showOptions } from "./options.js";
 import { showOutput } from "./outputs.js";
 import { bytes, drawPlan } from "./plan.js";
@@ -35,7 +36,8 @@ async function attempt(act, of = "") {
   }
 }
 
-async function open(source, name, { data = [], tokenizer } = {}) {
+/** `arrays` are files for its inputs. */
+async function open(source, name, { data = [], tokenizer, arrays = [] } = {}) {
   const number = ++asked;
   const start = performance.now();
   const [opened, reader] = await Promise.all([load(source, { data }), tokenizer && loadTokenizer(tokenizer)]);
@@ -51,7 +53,7 @@ async function open(source, name, { data = [], tokenizer } = {}) {
     ...program.methods.map((info) => element("button", { type: "button", textContent: info.name, onclick: () => attempt(() => choose(info)) })),
   );
   setProgram(program, reader);
-  await choose(program.methods.find((info) => info.name === "forward") ?? program.methods[0], took);
+  await choose(program.methods.find((info) => info.name === "forward") ?? program.methods[0], took, arrays);
 }
 
 function fact(name, value) {
@@ -64,7 +66,7 @@ function drawMemory(info) {
   });
 }
 
-async function choose(info, opened = 0) {
+async function choose(info, opened = 0, arrays = []) {
   for (const button of find("#methods").children) button.ariaPressed = String(button.textContent === info.name);
   method?.dispose();
   method = null;
@@ -86,7 +88,7 @@ async function choose(info, opened = 0) {
   }));
   find("#options").hidden = options.count === 0;
   prepareMethod(info, opened);
-  await run();
+  await (arrays.length > 0 ? fill(arrays, null) : run());
 }
 
 /** Loads the method that is shown, with the options that are set; the facts say what it takes. */
@@ -177,36 +179,59 @@ function measure(given) {
   return [mean, profiles];
 }
 
-/** Puts numpy's files and pictures into inputs: the one that they were dropped on, or the first that takes such. */
+const NUMPY = /\.np[yz]$/i;
+const isInput = (file) => NUMPY.test(file.name) || file.type.startsWith("image/");
+
+/** The inputs that a file goes into: the one that it was dropped on, those with its numbers, or the first that takes such. */
+async function inputsFor(file, target) {
+  const under = inputs.find((input) => input.element.contains(target));
+  if (under !== undefined) return [under];
+  if (/\.npz$/i.test(file.name)) {
+    const names = [...(await readNpz(file)).keys()];
+    const numbered = inputs.filter((input, i) => input.take && nameOf(names, i) !== undefined);
+    if (numbered.length > 0) return numbered;
+  }
+  const number = /(\d+)\.npy$/i.exec(file.name)?.[1]; // as in in0.npy, in1.npy
+  const isFor = ({ take, isPicture }, i) => (NUMPY.test(file.name) ? take && (number === undefined || i === Number(number)) : isPicture);
+  return [inputs.find(isFor) ?? inputs.find(({ take }) => take)];
+}
+
+/** Puts numpy's files and pictures into inputs, and runs the method. */
 async function fill(files, target) {
   if (program === null) throw mistake(`${files[0].name} is an input: open a program first`);
   for (const file of files) {
-    const isArray = /\.np[yz]$/.test(file.name);
-    const number = /(\d+)\.npy$/.exec(file.name)?.[1]; // as in in0.npy, in1.npy
-    const under = inputs.find((input) => input.element.contains(target));
-    const first = inputs.find((input, i) => (isArray ? input.take && (number === undefined || String(i) === number) : input.isPicture));
-    const input = under ?? first ?? inputs.find(({ take }) => take);
-    if (input?.take === undefined) throw mistake(`no input of ${find("#name").textContent} takes ${file.name}`);
-    await input.take(file);
+    for (const input of await inputsFor(file, target)) {
+      if (input?.take === undefined) throw mistake(`no input of ${find("#name").textContent} takes ${file.name}`);
+      await input.take(file);
+    }
   }
   await run();
 }
 
-const NUMPY = /\.np[yz]$/;
-const isInput = (file) => NUMPY.test(file.name) || file.type.startsWith("image/");
-
 /** What was dropped or chosen: a program with what belongs to it, a tokenizer, or inputs. */
 function openFiles(files, target = null) {
-  const data = files.filter((file) => file.name.endsWith(".ptd"));
-  const tokenizer = files.find((file) => file.name.endsWith(".json"));
-  const others = files.filter((file) => !data.includes(file) && file !== tokenizer);
-  const chosen = others.find((file) => file.name.endsWith(".pte")) ?? others[0] ?? tokenizer ?? data[0];
-  return attempt(() => {
-    if (others.length > 0 && others.every(isInput)) return fill(others, target);
-    if (others.length > 0) return open(chosen, chosen.name, { data, tokenizer });
-    if (tokenizer !== undefined) return setTokenizer(tokenizer);
-    throw mistake("a .ptd holds data of a program: drop it together with its .pte, both at once");
-  }, chosen.name);
+  const withEnd = (end) => files.filter((file) => file.name.toLowerCase().endsWith(end));
+  const data = withEnd(".ptd");
+  const [tokenizer] = withEnd(".json");
+  const arrays = files.filter(isInput);
+  const others = files.filter((file) => ![...data, ...arrays, tokenizer].includes(file));
+  const chosen = withEnd(".pte")[0] ?? others[0];
+  const first = chosen ?? arrays[0] ?? tokenizer ?? data[0];
+  const used = new Set([first]);
+  return attempt(async () => {
+    if (chosen !== undefined) {
+      for (const file of [...data, tokenizer, ...arrays]) used.add(file);
+      await open(chosen, chosen.name, { data, tokenizer, arrays });
+    } else if (arrays.length > 0 || tokenizer !== undefined) {
+      for (const file of [...arrays, tokenizer]) used.add(file);
+      if (tokenizer !== undefined) await setTokenizer(tokenizer);
+      if (arrays.length > 0) await fill(arrays, target);
+    } else {
+      throw mistake("a .ptd holds data of a program: drop it together with its .pte, both at once");
+    }
+    const left = files.filter((file) => !used.has(file)).map(({ name }) => name);
+    if (left.length > 0) throw mistake(`left out: ${left.join(", ")}; a page opens one .pte with its .ptd files, a tokenizer.json, and arrays or pictures for its inputs`);
+  }, first.name);
 }
 
 for (const chooser of [find("#file"), find("#tokenizer-file")]) {

@@ -1,5 +1,6 @@
 /** Inputs: made numbers, typed ones, numpy's files, pictures, and scalars. */
 
+import { codecOf, dtypeOf } from "../src/dtypes.js";
 import { Tensor } from "../src/index.js";
 import { readNpy, readNpz } from "../src/npy.js";
 import { choice, element, fileButton, parsed, tensorText } from "./dom.js";
@@ -11,28 +12,40 @@ const INDEX = /^u?int(32|64)$/;
 const boundOf = (dtype) => (!WHOLE.test(dtype) ? 0 : INDEX.test(dtype) || dtype === "bool" ? 2 : 10);
 const size = (shape) => shape.reduce((a, b) => a * b, 1);
 
-/** Numbers of equal likelihood, the same each time. */
-function* random(seed = 1) {
-  for (let state = seed; ; ) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    yield state / 2 ** 32;
-  }
+/** Random numbers, the same each time: `whole` ones are below that, and others nearly normal. */
+function noise(whole) {
+  let state = 1;
+  const next = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+  if (whole) return () => Math.floor(next() * whole);
+  return () => {
+    let sum = -6; // of twelve: nearly normal, with deviation 1
+    for (let i = 0; i < 12; i++) sum += next();
+    return sum;
+  };
 }
 
-/** `whole` numbers are below that, and others nearly normal. */
-function noise(count, whole) {
-  const numbers = random();
-  const next = () => numbers.next().value;
-  // a sum of twelve is nearly normal, with deviation 1
-  return Array.from({ length: count }, () => (whole ? Math.floor(next() * whole) : Array.from({ length: 12 }, next).reduce((a, b) => a + b) - 6));
-}
+const MANY = 2 ** 20; // random numbers are repeated after so many: a page must not stand still for minutes
 
+/** How numbers are made: `[number of a place, places after which they repeat]`. */
 const MADE = {
-  random: (count, whole) => noise(count, whole),
-  zeros: (count) => new Array(count).fill(0),
-  ones: (count) => new Array(count).fill(1),
-  ramp: (count, whole) => Array.from({ length: count }, (_, i) => (whole ? i % whole : i / count)),
+  random: (whole) => [noise(whole), MANY],
+  zeros: () => [() => 0, 1],
+  ones: () => [() => 1, 1],
+  ramp: (whole, count) => [whole ? (i) => i % whole : (i) => i / count, Infinity],
 };
+
+/** A tensor of made numbers. */
+function madeTensor(how, dtype, shape) {
+  const type = dtypeOf(dtype);
+  const { encode } = codecOf(dtypeOf(PARTS[dtype] ?? dtype));
+  const count = size(shape) * type.lanes;
+  const [next, period] = MADE[how](boundOf(dtype), count);
+  const data = new type.array(count);
+  const first = Math.min(count, period);
+  for (let i = 0; i < first; i++) data[i] = encode(next(i));
+  for (let done = first; done < count; done *= 2) data.copyWithin(done, 0, Math.min(done, count - done));
+  return new Tensor(dtype, shape, data);
+}
 
 /** Dtypes that are written in parts of another: complex numbers as pairs, and as bits what has no numbers. */
 const PARTS = {
@@ -41,10 +54,10 @@ const PARTS = {
 };
 const isComplex = (dtype) => dtype.startsWith("complex");
 
-/** A tensor of nested arrays of numbers, or of a flat one with a shape. */
-function tensorOf(numbers, dtype, shape) {
-  if (PARTS[dtype] === undefined) return Tensor.from(numbers, { dtype, shape });
-  const parts = Tensor.from(numbers, { dtype: PARTS[dtype], shape: shape && isComplex(dtype) ? [...shape, 2] : shape });
+/** A tensor of nested arrays of numbers. */
+function tensorOf(numbers, dtype) {
+  if (PARTS[dtype] === undefined) return Tensor.from(numbers, { dtype });
+  const parts = Tensor.from(numbers, { dtype: PARTS[dtype] });
   if (isComplex(dtype) && parts.shape.at(-1) !== 2) throw new TypeError("complex numbers are pairs: [[1, 0], [0, 1]]");
   return new Tensor(dtype, isComplex(dtype) ? parts.shape.slice(0, -1) : parts.shape, parts.data);
 }
@@ -77,11 +90,14 @@ function typedShape(text, info, index) {
   throw wrong(index, text, `a shape of at most ${JSON.stringify(info.shape)}`);
 }
 
+/** The name among those of an archive that has the number of an input: `0`, `in0`, `input_0`, `arr_0`. */
+export const nameOf = (names, index) => names.find((name) => name === String(index) || new RegExp(`(in|input|arr)_?${index}$`).test(name));
+
 /** The tensor in a file of numpy: of an archive the one with the input's number in its name, or the only one. */
 async function readArrays(file, info, index) {
-  if (!file.name.endsWith(".npz")) return readNpy(file);
+  if (!/\.npz$/i.test(file.name)) return readNpy(file);
   const arrays = await readNpz(file);
-  const name = [...arrays.keys()].find((key) => key === String(index) || new RegExp(`(in|input|arr)_?${index}$`).test(key));
+  const name = nameOf([...arrays.keys()], index);
   if (name === undefined && arrays.size > 1) throw new TypeError(`${file.name} holds ${[...arrays.keys()].join(", ")}: name one of them in${index}`);
   return arrays.get(name) ?? [...arrays.values()][0];
 }
@@ -113,8 +129,7 @@ function madeInput(info, index, changed, how, isShort) {
   const shape = element("textarea", { className: "line", rows: 1, ...told });
   const value = () => {
     const sizes = info.dynamic ? typedShape(shape.value, info, index) : info.shape;
-    const count = size(sizes) * (isComplex(info.dtype) ? 2 : 1);
-    return named(index, () => tensorOf(MADE[how.value](count, boundOf(info.dtype)), info.dtype, sizes));
+    return named(index, () => madeTensor(how.value, info.dtype, sizes));
   };
   return { body: info.dynamic ? [shape] : [], value };
 }
@@ -147,7 +162,7 @@ function tensorInput(info, index, changed, isShort) {
   };
   present();
   const take = (file) => {
-    const isArray = /\.np[yz]$/.test(file.name);
+    const isArray = /\.np[yz]$/i.test(file.name);
     if (!isArray && !isPicture) throw new TypeError(`input ${index} is no picture: ${file.name} can't be put there`);
     how.value = isArray ? FILE : PICTURE;
     present();
@@ -171,8 +186,8 @@ function openInput(info, index, changed) {
 
 /** What the program was exported for: it takes no other. */
 function fixedInput(info) {
-  const text = typeof info.value === "string" ? JSON.stringify(info.value) : String(info.value);
-  return { body: [element("code", { textContent: text }), element("p", { className: "note", textContent: "fixed when the program was exported" })], value: () => info.value };
+  const text = info.unused ? "None" : typeof info.value === "string" ? JSON.stringify(info.value) : String(info.value);
+  return { body: [element("code", { textContent: text }), element("p", { className: "note", textContent: "fixed when the program was exported" })], value: () => info.value ?? null };
 }
 
 /**
@@ -181,9 +196,9 @@ function fixedInput(info) {
  * begin with 1.
  */
 export function makeInput(info, index, changed, isShort) {
-  const told = { tensor: () => tensorText(info), none: () => "number or None" }[info.kind]?.() ?? info.kind;
+  const told = { tensor: () => tensorText(info), none: () => (info.unused ? "None" : "number or None") }[info.kind]?.() ?? info.kind;
   const head = element("h3", { id: `input-${index}` }, `input ${index}`, element("code", { textContent: told }));
-  const kind = info.kind === "tensor" ? tensorInput : info.value === undefined ? openInput : fixedInput;
+  const kind = info.kind === "tensor" ? tensorInput : info.value === undefined && !info.unused ? openInput : fixedInput;
   const { body, value, take, isPicture = false } = kind(info, index, changed, isShort);
   const box = element("div", { className: "item", role: "group", "aria-labelledby": `input-${index}` }, head, ...body);
   return { element: box, value, take, isPicture };

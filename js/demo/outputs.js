@@ -1,5 +1,6 @@
 /** Shows what comes out: classes as bars, images as such, everything else as numbers. */
 
+import { codecOf, dtypeOf } from "../src/dtypes.js";
 import { Tensor } from "../src/index.js";
 import { writeNpy } from "../src/npy.js";
 import { element, tensorText } from "./dom.js";
@@ -41,21 +42,34 @@ function showImage(numbers, { channels, height, width, isLast }) {
   return [canvas];
 }
 
-/** The numbers of a tensor as texts: 64-bit ones whole, complex ones in pairs. */
-function textsOf(tensor) {
-  if (tensor.dtype === "bool") return Array.from(tensor.data.subarray(0, SHOWN), (v) => String(v !== 0));
-  if (tensor.data instanceof BigInt64Array || tensor.data instanceof BigUint64Array) return Array.from(tensor.data.subarray(0, SHOWN), String);
-  if (!tensor.dtype.startsWith("complex")) return Array.from(tensor.toFloat32().subarray(0, SHOWN), short);
-  const parts = tensor.toFloat32();
-  return Array.from({ length: Math.min(tensor.size, SHOWN) }, (_, i) => `${short(parts[2 * i])}${parts[2 * i + 1] < 0 ? "" : "+"}${short(parts[2 * i + 1])}i`);
+/** The first numbers of a tensor as texts: 64-bit ones whole, complex ones in pairs. */
+function textsOf({ dtype, data }) {
+  const { lanes } = dtypeOf(dtype);
+  const first = data.subarray(0, SHOWN * lanes);
+  if (dtype === "bool") return Array.from(first, (v) => String(v !== 0));
+  if (first instanceof BigInt64Array || first instanceof BigUint64Array) return Array.from(first, String);
+  const numbers = Array.from(first, codecOf(dtypeOf(dtype)).decode);
+  if (lanes === 1) return numbers.map(short);
+  return Array.from({ length: numbers.length / 2 }, (_, i) => `${short(numbers[2 * i])}${numbers[2 * i + 1] < 0 ? "" : "+"}${short(numbers[2 * i + 1])}i`);
+}
+
+/** The least and the greatest number, NaN left out, in one pass: there may be millions. */
+function boundsOf({ dtype, data }) {
+  const is64 = data instanceof BigInt64Array || data instanceof BigUint64Array;
+  const { decode } = codecOf(dtypeOf(dtype));
+  let [least, most] = [undefined, undefined];
+  for (let i = 0; i < data.length; i++) {
+    const number = is64 ? data[i] : decode(data[i]);
+    if (least === undefined ? number === number : number < least) least = number;
+    if (most === undefined ? number === number : number > most) most = number;
+  }
+  return [least ?? NaN, most ?? NaN];
 }
 
 function showNumbers(tensor) {
-  const texts = textsOf(tensor);
-  const shown = [element("pre", { textContent: texts.join("  ") + (tensor.size > SHOWN ? "  …" : "") })];
+  const shown = [element("pre", { textContent: textsOf(tensor).join("  ") + (tensor.size > SHOWN ? "  …" : "") })];
   if (tensor.size <= 1 || tensor.dtype === "bool" || tensor.dtype.startsWith("complex")) return shown;
-  const numbers = [...(tensor.data instanceof BigInt64Array || tensor.data instanceof BigUint64Array ? tensor.data : tensor.toFloat32())];
-  const [least, most] = [numbers.reduce((a, b) => (b < a ? b : a)), numbers.reduce((a, b) => (b > a ? b : a))];
+  const [least, most] = boundsOf(tensor);
   return [...shown, element("p", { className: "note", textContent: `least ${short(least)}, most ${short(most)}` })];
 }
 

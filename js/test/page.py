@@ -174,6 +174,17 @@ class PageTest:
         }.items():
             got = self.after(lambda name=name: self.browser.drop([self.folder / name], "#inputs .item:nth-child(1)"))
             problems += [f"{name}: {got}"] * (not re.search(pattern, got))
+        (self.folder / "ADD.PTE").write_bytes((CORPUS / "add.pte").read_bytes())
+        (self.folder / "IN0.NPY").write_bytes((self.folder / "in0.npy").read_bytes())
+        (self.folder / "notes.txt").write_text("notes")
+        for files in [("both.npz",), ("ADD.PTE", "both.npz"), ("in1.npy", "ADD.PTE", "IN0.NPY")]:
+            self.open(CORPUS / "add.pte")
+            got = self.after(lambda files=files: self.browser.drop([self.folder / name for name in files]))
+            problems += [f"{files}: {got}"] * (not got.startswith(want))
+        self.browser.drop([self.folder / name for name in ("ADD.PTE", "notes.txt", "in0.npy")])
+        self.browser.wait(TROUBLE, "what is left out")
+        got = str(self.browser.evaluate(TROUBLE))
+        problems += [got] * ("left out: notes.txt;" not in got)
         (self.folder / "bad.npy").write_bytes(b"no array")
         got = self.after(lambda: self.browser.drop([self.folder / "bad.npy"]))
         problems += [f"no array: {got}"] * ("bad.npy: this is no .npy file" not in got)
