@@ -48,6 +48,35 @@ test("ids and texts of tokenizers are those of the package tokenizers", async ()
   }
 });
 
+test("patterns cut as Oniguruma does", async () => {
+  const { splitterOf } = await import(new URL("llm/steps.js", source));
+  const split = (Regex) => splitterOf({ type: "Split", pattern: { Regex }, behavior: "Isolated" });
+  const rows = [ // words of pre_tokenizers.Split(Regex(pattern), "isolated") of the package tokenizers
+    [String.raw`\w+|\s|[^\w\s]`, "\u00e9\u00e9 na\u00efve_x, \u0663\u0664", ["\u00e9\u00e9", " ", "na\u00efve_x", ",", " ", "\u0663\u0664"]],
+    [String.raw`\d+|\D`, "a\u0661\u0662b 34", ["a", "\u0661\u0662", "b", " ", "34"]],
+    [String.raw`\W+`, "\u00e9t\u00e9, l\u00e0!", ["\u00e9t\u00e9", ", ", "l\u00e0", "!"]],
+    [String.raw`\b`, "l\u2019\u00e9t\u00e9 est l\u00e0", ["l", "\u2019", "\u00e9t\u00e9", " ", "est", " ", "l\u00e0"]],
+    [String.raw`.`, "a\r\u2028b\nc", ["a", "\r", "\u2028", "b", "\n", "c"]],
+    [String.raw`^.+`, "ab\ncd\nef", ["ab", "\n", "cd", "\n", "ef"]],
+    [String.raw`\w$`, "ab\ncd\n", ["a", "b", "\nc", "d", "\n"]],
+    [String.raw`'(?i:[sdmt]|ll)|[a-z]+`, "It'S we'LL a'x", ["I", "t", "'S", " ", "we", "'LL", " ", "a", "'", "x"]],
+    [String.raw`(?i:[a-f]+)`, "xAbFg", ["x", "AbF", "g"]],
+    [String.raw`\p{Han}+`, "ab\u6f22\u5b57c", ["ab", "\u6f22\u5b57", "c"]],
+    [String.raw`\p{^L}+`, "ab12c", ["ab", "12", "c"]],
+    [String.raw`\h+`, "xyzAF09g", ["xyz", "AF09", "g"]],
+    [String.raw`[\d\-]+`, "a1-\u0663b", ["a", "1-\u0663", "b"]],
+    [String.raw`\x{61}+`, "baac", ["b", "aa", "c"]],
+    [String.raw`\R`, "a\r\nb\nc", ["a", "\r\n", "b", "\n", "c"]],
+    [String.raw`x\Z`, "axx\n", ["ax", "x", "\n"]],
+  ];
+  for (const [pattern, text, words] of rows) assert.deepEqual(split(pattern)(text), words, pattern);
+  for (const pattern of [String.raw`[\W]`, "[a[b]]", "[a&&b]", String.raw`\X`, "(?<!a", String.raw`\p{Nothing}`, "\\"]) {
+    assert.throws(() => split(pattern), (e) => e instanceof etude.NotSupportedError && /pattern/.test(e.message), pattern);
+  }
+  const lacking = { model: { type: "BPE", vocab: { a: 0 }, merges: [], unk_token: "<unk>" } };
+  assert.throws(() => new Tokenizer(lacking), (e) => e instanceof etude.ArgumentError && /unk_token "<unk>"/.test(e.message));
+});
+
 test("tokens are those of the official runner", async () => {
   const { runs } = await json(llm("runner.json"));
   const conversations = [[]];

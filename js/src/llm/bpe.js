@@ -1,6 +1,6 @@
 /** Byte-pair encoding: a word's characters, joined two by two, the pair first that was learned first (Sennrich et al., 2016). */
 
-import { errorOf } from "../errors.js";
+import { errorOf, show } from "../errors.js";
 
 const NONE = -1;
 
@@ -17,6 +17,10 @@ export class PairEncoding {
     }
     this.#model = model;
     this.#vocab = new Map(Object.entries(model.vocab));
+    const { unk_token: unknown } = model;
+    if (unknown != null && !this.#vocab.has(unknown)) {
+      throw errorOf("InvalidArgument", `this tokenizer's unk_token ${show(unknown)} is not in its vocab`, { subject: String(unknown) });
+    }
     model.merges.forEach((merge, rank) => {
       const [left, right] = typeof merge === "string" ? merge.split(" ") : merge;
       this.#ranks.set(`${left}\0${right}`, [rank, left + right]);

@@ -45,7 +45,6 @@ function cut(word, found, { behavior = "Isolated", invert = false }) {
   const parts = []; // [text, is it a delimiter]
   let at = 0;
   for (const { 0: match, index } of word.matchAll(found)) {
-    if (match === "") continue;
     if (index > at) parts.push([word.slice(at, index), invert]);
     parts.push([match, !invert]);
     at = index + match.length;
@@ -72,7 +71,7 @@ function cut(word, found, { behavior = "Isolated", invert = false }) {
       words.push(text);
     }
   }
-  return words;
+  return words.filter((part) => part !== ""); // an edge is a delimiter without text
 }
 
 /** A function from a word to words; `isFirst` says that the word begins the text. */
