@@ -106,7 +106,7 @@ export interface MethodOptions {
   constantLimit?: number;
   /** Most bytes that the file may ask for; 1 GiB unless said. */
   memoryLimit?: number;
-  /** Most instructions of one execution; 10,000,000 unless said. */
+  /** Most instructions of one execution; 10,000,000 unless said. Beyond it, as beyond workLimit, execute throws ProgramError, InvalidProgram. */
   instructionLimit?: number;
   /** Most work of one execution, in bytes of tensors taken and steps of heavy loops; 2^41 unless said. */
   workLimit?: number;

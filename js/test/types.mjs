@@ -1,7 +1,8 @@
 // The types against the sources: `node types.mjs PACKAGE TYPESCRIPT`, folders of the package and of an installed typescript.
 // types.ts must compile, and every export and every member that a class has must be declared, and no other.
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -12,11 +13,15 @@ for (const [entry, { types, default: module }] of Object.entries(JSON.parse(read
   if (module?.endsWith(".js")) entries[path.posix.join("etude", entry)] = { file: path.join(folder, types), values: await import(pathToFileURL(path.join(folder, module))) };
 }
 const test = path.join(path.dirname(fileURLToPath(import.meta.url)), "types.ts");
-const program = ts.createProgram([test], {
+// what the README begins with must compile, too
+const begin = path.join(mkdtempSync(path.join(tmpdir(), "etude-")), "readme.ts");
+writeFileSync(begin, /```js\n([^]*?)```/.exec(readFileSync(path.join(folder, "README.md"), "utf8"))[1]);
+const program = ts.createProgram([test, begin], {
   strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext,
   moduleResolution: ts.ModuleResolutionKind.Bundler, types: [], paths: Object.fromEntries(Object.entries(entries).map(([entry, { file }]) => [entry, [file]])),
 });
 const problems = ts.getPreEmitDiagnostics(program).map((d) => `${path.basename(d.file?.fileName ?? "")}: ${ts.flattenDiagnosticMessageText(d.messageText, " ")}`);
+rmSync(path.dirname(begin), { recursive: true });
 
 const checker = program.getTypeChecker();
 const isValue = (symbol) => (symbol.flags & ts.SymbolFlags.Value) !== 0;
