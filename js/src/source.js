@@ -14,31 +14,28 @@ function unreadable(name, cause) {
   return errorOf(cause.code === "ENOENT" ? "NotFound" : "AccessFailed", `${name} can't be read: ${cause.message}`, { cause });
 }
 
-/** What a file of Node holds: its pieces share one buffer. */
+/** What a file of Node holds: its pieces share one buffer. It is opened when the first is asked for, so that none stays open. */
 async function openFile(path) {
   const files = "node:fs/promises"; // not for bundlers to look for: a browser never comes here
-  const { open } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
+  const { open, stat } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
+  const { size } = await stat(path).catch((cause) => Promise.reject(unreadable(path, cause)));
+  return { size, pieces: piecesOfFile(open, path, Math.min(size || PIECE, PIECE)) }; // that of a pipe is 0
+}
+
+async function* piecesOfFile(open, path, size) {
+  const buffer = new Uint8Array(size);
   let file;
   try {
     file = await open(path);
-    const { size } = await file.stat();
-    return { size, pieces: piecesOfFile(file, path, Math.min(size || PIECE, PIECE)) }; // that of a pipe is 0
-  } catch (cause) {
-    await file?.close();
-    throw unreadable(path, cause);
-  }
-}
-
-async function* piecesOfFile(file, path, size) {
-  const buffer = new Uint8Array(size);
-  try {
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, size).catch((cause) => Promise.reject(unreadable(path, cause)));
+      const { bytesRead } = await file.read(buffer, 0, size);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     }
+  } catch (cause) {
+    throw unreadable(path, cause);
   } finally {
-    await file.close();
+    await file?.close();
   }
 }
 
