@@ -5,7 +5,6 @@ A path is relative to the repository: "c/core/plan.c", "include/etude/base.h".
 
 from __future__ import annotations
 
-import bz2
 import functools
 from importlib import resources
 from pathlib import Path
@@ -21,6 +20,8 @@ _ARCHIVE = "sources.bz2"
 def read_sources() -> dict[str, str]:
     """The text of every file of the core, of compute, of the kernels and of XnnpackBackend, and of the public headers."""
     texts = {}
+    import bz2  # noqa: PLC0415  a Python may lack it, and other commands do without
+
     packed = bz2.decompress(resources.files(__package__).joinpath(_ARCHIVE).read_bytes())
     at = 0
     while at < len(packed):
