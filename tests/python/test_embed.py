@@ -13,7 +13,7 @@ import etude
 from embedded_kit import Embedded, NotEmbedded, embed, run_corpus_case
 from etude import dtypes
 from etude.embed.library import Choices, make_library
-from etude.embed.requirements import Need, parse_needs, read_needs
+from etude.embed.requirements import Need, parse_needs, read_needs, read_variation
 from etude.embed.sources import read_kernels, read_sources
 from etude.embed.table import DTYPES, mask_of
 from etude.emit import ProgramBuilder
@@ -102,6 +102,16 @@ def test_two_programs_share_a_library(tmp_path):
     subprocess.run([str(tmp_path / "program")], check=True)
 
 
+@pytest.mark.parametrize(
+    ("layout", "words"), [("cmake", "target_link_libraries(APP add)"), ("zephyr", "CONFIG_ADD=y"), ("arduino", "add_open")]
+)
+def test_layouts_of_several_programs_say_how(layout, words, tmp_path):
+    done = run_command("embed", ADD, CORPUS / "linear.pte", "-o", tmp_path, "--layout", layout)
+    assert done.returncode == 0 and words in done.stdout, done.stderr
+    sketches = [path.read_text() for path in tmp_path.rglob("*.ino")]
+    assert len(sketches) == (layout == "arduino") and not any("etude_status_name" in text for text in sketches)
+
+
 def test_headers_are_cplusplus(tmp_path):
     embed(DIGITS, tmp_path)
     (tmp_path / "use.cpp").write_text('#include "model.h"\nint main() { return model_forward_output_0_count == 10 ? 0 : 1; }\n')
@@ -155,6 +165,55 @@ def test_without_tools_the_arena_is_not_measured(tmp_path, monkeypatch):
     done = run_command("embed", ADD, "-o", tmp_path / "out", "--board", "mps2-an386")
     assert done.returncode == 0, done.stderr
     assert "at most: arm-none-eabi-gcc is not installed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("add", ""), ("cond_nested", "branches"), ("dynamic_batch", "sizes that may vary"), ("dynamic_nonzero", "sizes that may vary")],
+)
+def test_programs_that_one_run_cannot_tell_of(name, what):
+    assert read_variation(etude.load(CORPUS / f"{name}.pte")) == what
+
+
+_BRANCHES = """
+#include "model.h"
+static uint8_t arena[MODEL_ARENA_BYTES] __attribute__((aligned(64)));
+static model self;
+static float x[3000];
+int main(void) {
+  const bool yes[1] = {true}, no[1] = {false};
+  for (int i = 0; i < 3000; ++i) x[i] = (float)-i;
+  if (model_open(&self, arena, sizeof arena, NULL) != ETUDE_OK) return 1;
+  if (model_forward(&self, no, x, NULL) != ETUDE_OK || model_forward_output_0(&self)[2999] != 2999) return 2;
+  if (model_forward(&self, yes, x, NULL) != ETUDE_OK) return 3;
+  for (int i = 0; i < 3000; ++i) if (model_forward_output_0(&self)[i] != (float)(i - 2999)) return 4;
+  return 0;
+}
+"""
+
+
+def test_the_arena_has_room_for_every_branch(tmp_path):
+    """The run with zeros takes the branch without scratch memory; the other one sorts."""
+    builder = ProgramBuilder()
+    method = builder.method("forward")
+    condition, x = method.input("bool", (1,)), method.input("float32", (3000,))
+    result, other, end = method.scratch("float32", (3000,)), method.label(), method.label()
+    method.jump_if_false(condition, other)
+    method.move(method.call("aten::sort.values", x, out=(("float32", (3000,)), ("int64", (3000,))))[0], result)
+    method.jump(end)
+    method.place(other)
+    method.move(method.call("aten::neg.out", x), result)
+    method.place(end)
+    method.output(result)
+    program, folder = tmp_path / "branches.pte", tmp_path / "out"
+    program.write_bytes(builder.to_bytes())
+    done = run_command("embed", program, "-o", folder, "--board", "host")
+    assert done.returncode == 0 and "the program has branches, so that other runs may take more" in done.stdout, done.stderr
+    (folder / "main.c").write_text(_BRANCHES)
+    build_example(folder)
+    told = json.loads(run_command("memory", program, "--target", "host", "--json").stdout)
+    assert told["at_most"] >= told["memory"]["peak"] + 3000 * 4
+    assert f"MODEL_ARENA_BYTES {told['at_most']}u" in (folder / "model.h").read_text()
 
 
 @pytest.mark.parametrize(
@@ -219,6 +278,12 @@ def test_programs_that_clash_in_c(tmp_path):
     assert done.returncode == 2 and "string.pte: the name 'string' is taken: rename the file" in done.stderr
     done = run_command("embed", ADD, "--name", "etude", "-o", tmp_path / "out")
     assert done.returncode == 2 and "the name 'etude' is taken: give another --name" in done.stderr
+    for name, became in {"int": "_int", "../x": "___x", "3d": "_3d", "": "_"}.items():
+        done = run_command("embed", ADD, "--name", name, "-o", tmp_path / "out")
+        assert done.returncode == 2 and f"the name {name!r} would be {became!r} in C" in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+    done = run_command("embed", ADD, "--name", "a-b", "-o", tmp_path / "named")
+    assert done.returncode == 0 and "the name 'a-b' is 'a_b' in C" in done.stdout, done.stderr
     done = run_command("embed", ADD, CORPUS / "linear.pte", "--name", "both", "-o", tmp_path / "out")
     assert done.returncode == 2 and "--name is for one program" in done.stderr
 
@@ -277,6 +342,10 @@ int main(void) {
   }
   EXPECT(ETUDE_OK, model_open(&m, arena, sizeof arena, &error));
   MORE
+  EXPECT(ETUDE_OK, model_forward(&m, INPUTS, &error));
+  EXPECT(1, model_forward_output_0(&m OUTPUT) != NULL);
+  MORE
+  EXPECT(0, model_forward_output_0(&m OUTPUT));
   EXPECT(ETUDE_OK, model_forward(&m, INPUTS, &error));
   EXPECT(1, model_forward_output_0(&m OUTPUT) != NULL);
   model_close(&m);

@@ -17,13 +17,13 @@ from etude.cli._errors import NamedError, about
 from etude.cli._inputs import read_arrays
 from etude.embed.boards import BOARDS
 from etude.embed.build import make_files, read_model, with_exact_arena
-from etude.embed.layouts import LAYOUTS
+from etude.embed.layouts import LAYOUTS, say_how
 from etude.embed.library import PARTS, Choices
 from etude.embed.marks import find_made, is_made, mark
 from etude.embed.measure import Missing
 from etude.embed.model import Model, identifier
 from etude.embed.names import is_taken
-from etude.embed.requirements import parse_needs
+from etude.embed.requirements import parse_needs, read_variation
 from etude.emit.files import write_files
 from etude.errors import EtudeValueError
 
@@ -74,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
         _check_own(folder, files)
         try:
             models = [with_exact_arena(models[0], choices, board, inputs, more)]
+            varies = read_variation(models[0].program)
+            unmeasured = f": the program has {varies}, so that other runs may take more than the one on the board" if varies else ""
             files = make_files(models, choices, more=more, board=board, inputs=inputs)
         except Missing as error:
             unmeasured = f": {error}"
@@ -83,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{folder / model.name}.c: {len(model.data):,} bytes of flash; arena {model.arena:,} bytes, {how}")
     commands = board.commands() if board else ["cc -Os -ffunction-sections -fdata-sections -Wl,--gc-sections *.c -lm"]
     if args.layout != "plain":
+        print(say_how(args.layout, models[0].name, str(folder)))
         return 0
     print("\n".join([f"now: cd {folder}", *(f"     {command}" for command in commands)]))
     return 0
@@ -91,11 +94,17 @@ def run(args: argparse.Namespace) -> int:
 def _models(args: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
     for path in args.programs:
-        name = identifier(args.name or ("model" if len(args.programs) == 1 else Path(path).stem))
+        text = args.name if args.name is not None else "model" if len(args.programs) == 1 else Path(path).stem
+        name = identifier(text)
+        if name.startswith("_"):
+            other = "rename the file" if len(args.programs) > 1 else "give another --name"
+            raise NamedError(f"{path}: the name {text!r} would be {name!r} in C, where names of programs begin with a letter and are no words of C, C++ or Python: {other}")
         if is_taken(name) or any(name == model.name for model in models):
             raise NamedError(f"{path}: the name {name!r} is taken: {'rename the file' if len(args.programs) > 1 else 'give another --name'}")
         with about(path):
             models.append(read_model(Path(path), name))
+        if name != text:
+            print(f"{path}: the name {text!r} is {name!r} in C")
     return models
 
 

@@ -14,6 +14,7 @@ from etude.embed.boards import BOARDS
 from etude.embed.build import make_files, read_model
 from etude.embed.library import Choices
 from etude.embed.measure import measure
+from etude.embed.requirements import read_variation
 
 #: Processors by name, and the board that stands for each.
 TARGETS = {"cortex-m4": "mps2-an386", "cortex-m33": "mps2-an505", "cortex-m55": "mps3-an547", "rv32imac": "riscv32-virt", "host": "host"}
@@ -47,13 +48,17 @@ def run(args: argparse.Namespace) -> int:
     flash = {"model": use.flash["model"], **parts}  # without the example, which is there to measure
     functions = [row for row in use.functions if row[0] in flash][: args.top]
     code = sum(parts.values())
+    varies = read_variation(model.program)
+    at_most = max(model.arena, use.memory["peak"]) if varies else None  # where one run can't tell
     if args.json:
         rows = [{"part": part, "name": name, "bytes": size} for part, name, size in functions]
-        print(json.dumps({"target": args.target, "flash": flash, "code": code, "memory": use.memory, "functions": rows}))
+        print(json.dumps({"target": args.target, "flash": flash, "code": code, "memory": use.memory, "at_most": at_most, "functions": rows}))
         return 0
     print(f"{args.program} on {board.processor}")
     print("flash\n" + "\n".join(f"  {part:<12}{size:>10,}" for part, size in flash.items()) + f"\n  {'code':<12}{code:>10,}")
     print("RAM\n" + "\n".join(f"  {region:<12}{size:>10,}" for region, size in use.memory.items() if size or region == "peak"))
+    if varies:
+        print(f"  {'at most':<12}{at_most:>10,}  the program has {varies}; the figures above are of one run, with zeros, and others may take more")
     for part, name, size in functions:
         print(f"{size:>10,}  {part:<10}{name}")
     return 0

@@ -17,7 +17,7 @@ from etude.embed.library import Choices, make_library
 from etude.embed.measure import measure
 from etude.embed.model import Model
 from etude.embed.names import check_names
-from etude.embed.requirements import Needs, find_kernels, read_needs, read_parts
+from etude.embed.requirements import Needs, find_kernels, read_needs, read_parts, read_variation
 from etude.errors import EtudeError, EtudeValueError
 
 Inputs = Mapping[tuple[str, int], "np.ndarray[Any, Any]"]
@@ -76,6 +76,12 @@ def make_files(
 
 
 def with_exact_arena(model: Model, choices: Choices, board: Board, inputs: Inputs, more: Needs) -> Model:
-    """The model with an arena of just the bytes that running it on the board takes. Errors as of `measure`."""
+    """The model with an arena of just the bytes that running it on the board takes. Errors as of `measure`.
+
+    Where other inputs may take more (another branch, other sizes), the arena stays what is enough for all.
+    """
     use = measure(make_files([model], choices, more=more, board=board, inputs=inputs, regions=True), board)
-    return model._replace(arena=use.memory["peak"], exact=True)
+    peak = use.memory["peak"]
+    if read_variation(model.program):
+        return model._replace(arena=max(model.arena, peak))
+    return model._replace(arena=peak, exact=True)

@@ -138,7 +138,7 @@ def make_example(model: Model, inputs: Mapping[tuple[str, int], np.ndarray[Any, 
     body += [
         '  board_print("arena: ");', "  print_whole((int64_t)self.arena.peak);", '  board_print(" of ");',
         "  print_whole((int64_t)sizeof arena);", '  board_print(" bytes\\n");', f"  {name}_close(&self);", "  return 0;", "failed:",
-        '  board_print(etude_status_name(error.status));', '  board_print(": ");', "  board_print(error.message);", '  board_print("\\n");', "  return 1;", "}\n",
+        '  board_print("status ");', "  print_whole((int64_t)error.status);", '  board_print(": ");', "  board_print(error.message);", '  board_print("\\n");', "  return 1;", "}\n",
     ]  # fmt: skip
     return text + "\n".join(body)
 

@@ -78,7 +78,7 @@ void setup() {{
   Serial.begin(115200);
   etude_error error = ETUDE_ERROR_INIT;
   if ({name}_open(&model_state, arena, sizeof arena, &error) != ETUDE_OK) {{
-    Serial.println(etude_status_name(error.status));
+    Serial.println((unsigned long)error.status); // of etude_status, in etude.h
     return;
   }}
   Serial.println((unsigned long)model_state.arena.peak);
@@ -88,6 +88,16 @@ void loop() {{}}
 """
     moved = {f"src/{file}": text for file, text in files.items()}
     return {**moved, "library.properties": properties, f"examples/{name}_open/{name}_open.ino": sketch}
+
+
+def say_how(layout: str, name: str, folder: str) -> str:
+    """What to do with a folder, whose first program is `name`; the others are in the same library."""
+    return {
+        "cmake": f"now: add_subdirectory({folder}), target_link_libraries(APP {name})",
+        "zephyr": f"now: -DZEPHYR_EXTRA_MODULES={folder}, CONFIG_{name.upper()}=y",
+        "esp-idf": f"now: put {folder} into components/, and its name into REQUIRES",
+        "arduino": f"now: put {folder} into libraries/; the example sketch is {name}_open",
+    }[layout]
 
 
 LAYOUTS: dict[str, Callable[[str, Files], dict[str, str]]] = {

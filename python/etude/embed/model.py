@@ -77,10 +77,11 @@ class Model(NamedTuple):
             f"/* Bytes of memory, aligned to 64, in which everything lives: {note}. */\n"
             f"#define {upper}_ARENA_BYTES {self.arena}u\n\n"
             f"typedef struct {name} {{\n  etude_arena arena; /* .peak: the most that was used */\n  etude_runtime *runtime;\n"
-            f"  etude_program *program;\n  etude_method *methods[{len(self.program)}];\n}} {name};\n\n"
+            f"  etude_program *program;\n  etude_method *methods[{len(self.program)}];\n"
+            f"  uint8_t failed[{len(self.program)}]; /* did the last call of each method's function fail? Then it has no outputs */\n}} {name};\n\n"
             f"/* Load the program and its methods into `memory`, of at least {upper}_ARENA_BYTES; it stays the caller's. `error` may be NULL\n"
             f"   everywhere. On failure nothing is open. Where `self` is zeroed or nothing is open, methods return ETUDE_INVALID_STATE,\n"
-            f"   outputs are NULL or 0, and closing does nothing. */\n"
+            f"   outputs are NULL or 0, and closing does nothing. So are outputs after a call of their method that failed. */\n"
             f"etude_status {name}_open({name} *self, void *memory, size_t size, etude_error *error);\n"
             f"void {name}_close({name} *self);\n"
         ]
@@ -153,15 +154,16 @@ class Model(NamedTuple):
         lines = [f"\n{self._run_head(method, meta)} {{", f"  etude_method *const method = self != NULL ? self->methods[{number}] : NULL;", f"  etude_status status = method != NULL ? ETUDE_OK : refuse_call(error, ETUDE_INVALID_STATE, \"call {self.name}_open first\");"]
         for i, value in enumerate(meta.inputs):
             lines += [f"  {line}" for line in _set_input(i, value)]
-        lines += ["  return status == ETUDE_OK ? etude_method_execute(method, error) : status;", "}\n"]
+        lines += ["  if (status == ETUDE_OK) status = etude_method_execute(method, error);", f"  if (self != NULL) self->failed[{number}] = status != ETUDE_OK;", "  return status;", "}\n"]
+        nothing_there = f"self == NULL || self->methods[{number}] == NULL || self->failed[{number}]"
         for i, value in enumerate(meta.outputs):
             lines.append(f"{self._output_head(method, i, value)} {{")
             if value.tensor is None and value.kind not in _SCALARS:
-                lines += ["  etude_value value = {0};", f"  if (self != NULL && self->methods[{number}] != NULL) (void)etude_method_get_output(self->methods[{number}], {i}, &value, NULL);", "  return value;", "}\n"]
+                lines += ["  etude_value value = {0};", f"  if (!({nothing_there})) (void)etude_method_get_output(self->methods[{number}], {i}, &value, NULL);", "  return value;", "}\n"]
                 continue
             lines.append("  etude_value value;")
             nothing = "NULL" if value.tensor else "0"
-            lines.append(f"  if (self == NULL || self->methods[{number}] == NULL) return {nothing};")
+            lines.append(f"  if ({nothing_there}) return {nothing};")
             lines.append(f"  if (etude_method_get_output(self->methods[{number}], {i}, &value, NULL) != ETUDE_OK) return {nothing};")
             if value.tensor is None:
                 lines.append(f"  return value.as.{_SCALARS[value.kind][1]};")

@@ -78,6 +78,21 @@ def read_parts(program: Program) -> set[str]:
     return {part for part, is_needed in needed.items() if is_needed}
 
 
+def read_variation(program: Program) -> str:
+    """Why one run of the program's methods may take less memory than another; nothing where it can't."""
+    found = set()
+    for method in program:
+        meta = program.metadata(method)
+        values = [*meta.inputs, *meta.outputs]
+        for instruction in program.instructions(method):
+            if instruction.kind == "jump":
+                found.add("branches")
+            values += [value.info for argument in instruction.arguments for value in (argument, *argument.items) if value is not None]
+        if any(value.tensor is not None and value.tensor.is_dynamic() for value in values):
+            found.add("sizes that may vary")
+    return " and ".join(sorted(found))
+
+
 def _codes(value: Value) -> list[int]:
     """The dtypes of a tensor, or of the tensors of a list."""
     if value.info.tensor is not None:
