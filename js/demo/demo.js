@@ -2,8 +2,8 @@
 
 import { defaultRuntime, load } from "../src/index.js";
 import { loadTokenizer } from "../src/llm/index.js";
-import { element, find, milliseconds, mistake } from "./dom.js";
 import { readNpz } from "../src/npy.js";
+import { element, find, milliseconds, mistake } from "./dom.js";
 import { makeInput, nameOf } from "./inputs.js";
 import { showOptions } from "./options.js";
 import { showOutput } from "./outputs.js";
