@@ -3,7 +3,7 @@
 
 #include "tile_sets.h"
 
-#if defined(ETUDE_WITH_HELIUM)
+#if defined(ETUDE_WITH_HELIUM) || !defined(ETUDE_WITH_DSP) /* lines are read where they lie */
 size_t etude_integer_line_size(size_t depth) {
   (void)depth;
   return 0;
@@ -22,7 +22,9 @@ static int32_t sum_one(const void *line, const int8_t *w, size_t depth) {
   for (size_t k = 0; k < depth; ++k) sum += x[k] * w[k];
   return sum;
 }
+#endif
 
+#if defined(ETUDE_WITH_HELIUM)
 /* What is beyond the end is not read, and counts as 0. */
 static void sum_square(int32_t sums[4], const void *first, const void *second, const int8_t *w, const int8_t *v,
                        size_t depth) {
@@ -242,25 +244,6 @@ void etude_integer_sum_taps(int32_t sums[8], const int8_t *const *x, size_t chan
   sum_taps_of_four(sums + 4, x, channel + 4, weights + 4, step, taps);
 }
 #else
-size_t etude_integer_line_size(size_t depth) {
-  (void)depth;
-  return 0;
-}
-const void *etude_integer_line(void *room, const int8_t *x, size_t depth, size_t number, size_t lines) {
-  (void)room;
-  (void)depth;
-  (void)number;
-  (void)lines;
-  return x;
-}
-
-static int32_t sum_one(const void *line, const int8_t *w, size_t depth) {
-  const int8_t *x = line;
-  int32_t sum = 0;
-  for (size_t k = 0; k < depth; ++k) sum += x[k] * w[k];
-  return sum;
-}
-
 static void sum_square(int32_t sums[4], const void *first, const void *second, const int8_t *w, const int8_t *v,
                        size_t depth) {
   const int8_t *a = first, *b = second;

@@ -297,7 +297,6 @@ static void run(fold *f, etude_instruction *call, uint64_t size) {
 }
 
 etude_status etude_fold_finish(etude_method *method, etude_error *error) {
-  if (!method->late) return ETUDE_OK;
   for (uint32_t i = 0; i < method->instruction_count; ++i) {
     if (!method->instructions[i].late) continue;
     method->position = i;

@@ -19,9 +19,9 @@ _ARCHIVE = "sources.bz2"
 @functools.cache
 def read_sources() -> dict[str, str]:
     """The text of every file of the core, of compute, of the kernels and of XnnpackBackend, and of the public headers."""
-    texts = {}
     import bz2  # noqa: PLC0415  a Python may lack it, and other commands do without
 
+    texts = {}
     packed = bz2.decompress(resources.files(__package__).joinpath(_ARCHIVE).read_bytes())
     at = 0
     while at < len(packed):
